@@ -38,8 +38,8 @@ PROFILES = (CONTROL, "default", "light")
 SETUPS = ("unix", "tcp")
 WARM_UP_S = 1
 SETTLE_S = 0.03  # after a switch, before the measurement
-# By default the recorder decides by the rate of soft interrupts whether to time or to sample them, and has its helper attach
-# their programs, whose links are not handed over. So it is told what it would decide under these loads.
+# By default the recorder decides by the rate of soft interrupts whether to time or to sample them, and its helper attaches their
+# programs, whose links are not handed over. So it gets the option for what it would choose under these loads.
 SOFTIRQS = {True: "--softirqs=exact", False: "--softirqs=sampled"}  # over a Unix socket; over TCP
 EVENTS_LATER_S = 0.01  # a sample before the server's first switch would show an iteration as long as the slice before
 ENDLESS = "2000000000"

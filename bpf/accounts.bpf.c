@@ -68,7 +68,7 @@ static __always_inline struct thread_state *open_account(struct task_struct *tas
 	st->queue_cpu = task_cpu(task);
 	st->moved = 0;
 	st->ran_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
-	st->waited_ns = has_scheduler_waits ? BPF_CORE_READ(task, sched_info.run_delay) : 0;
+	st->waited_ns = finished_waits(task);
 	st->quota_queue = NULL;
 	st->softirq = st->softirq_met = 0;
 	st->depth = 0;

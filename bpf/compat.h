@@ -81,13 +81,19 @@ static __always_inline u64 throttled_ns(struct cfs_rq *queue)
 	return sum;
 }
 
-/* With has_scheduler_waits: the run queue's time that a task has spent on run queues so far, with the wait
- * under way. */
-static __always_inline u64 scheduler_waits(struct task_struct *task)
+/* How long a task has spent on run queues so far, in ns of the run queue's clock, without the wait under way;
+ * 0: not known. */
+static __always_inline u64 finished_waits(struct task_struct *task)
 {
-	u64 queued = task->sched_info.last_queued;
+	return has_scheduler_waits ? task->sched_info.run_delay : 0;
+}
+
+/* The same with the wait under way. */
+static __always_inline u64 all_waits(struct task_struct *task)
+{
+	u64 queued = has_scheduler_waits ? task->sched_info.last_queued : 0;
 	u64 clock = queued ? task->se.cfs_rq->rq->clock : 0;
-	return task->sched_info.run_delay + (clock > queued ? clock - queued : 0);
+	return finished_waits(task) + (clock > queued ? clock - queued : 0);
 }
 
 /* A kernel without CONFIG_FAIR_GROUP_SCHED has no groups and no quotas. */

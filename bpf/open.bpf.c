@@ -46,10 +46,7 @@ static __always_inline void report_iteration(struct thread_state *st, struct tas
 static __always_inline void report_wait(struct thread_state *st, struct task_struct *task, u32 depth,
 					u64 mark_ns)
 {
-	u64 wake_ns = st->wake_ns;
-	u64 waited_ns = has_scheduler_waits && !wake_ns ? scheduler_waits(task) - st->waited_ns : 0;
-	if (waited_ns)
-		wake_ns = open_ns - mark_ns > waited_ns ? open_ns - waited_ns : mark_ns;
+	u64 wake_ns = runnable_since(st, task, open_ns);
 	if (wake_ns && (wake_ns < mark_ns || wake_ns > open_ns))
 		wake_ns = wake_ns < mark_ns ? mark_ns : 0;
 	struct ft_event_span e = {.start_ns = mark_ns,

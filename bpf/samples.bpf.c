@@ -49,8 +49,9 @@ static __always_inline u32 vector_of(u64 address)
 	return vector;
 }
 
-/* The soft interrupt that has been sampled on top of a target, or FT_SOFTIRQ_VECTORS: none, one of its own
- * sends (irq.bpf.c), or one that is not known. A global function: its loop is checked once. */
+/* The vector of the soft interrupt that has been sampled on top of a target; FT_SOFTIRQ_VECTORS: none, one
+ * that receives what the target itself sends (irq.bpf.c), or an unknown one. A global function: its loop is
+ * checked once. */
 __weak u32 sampled_softirq(struct bpf_perf_event_data *ctx)
 {
 	u32 zero = 0;
@@ -84,8 +85,8 @@ __weak u32 sampled_softirq(struct bpf_perf_event_data *ctx)
 	return vector;
 }
 
-/* While soft interrupts are not timed: one that two samples in succession have met has the time until a
- * sample meets it no more. Most are so short that a single sample says nothing of the time around it. Returns
+/* While soft interrupts are sampled: a vector that two samples in a row have met has the time until a sample
+ * meets it no more. Most are so short that a single sample says nothing of the time around it. Returns
  * the vector that is met now. */
 static __always_inline u32 follow_softirq(struct bpf_perf_event_data *ctx, struct thread_state *st)
 {

@@ -71,9 +71,8 @@ struct thread_state {
 	u8 in_wait;	   /* off CPU: it waits for events */
 	u8 in_futex;	   /* off CPU: it waits in futex */
 	u8 in_peer_wait;   /* off CPU: it waits for one peer, inside an event-loop iteration */
-	u8 softirq_met;	   /* 1 + the vector that the last sample met while soft interrupts are not timed; 0:
-			      none */
-	u8 softirq;	   /* 1 + the vector that two samples in succession met; 0: none */
+	u8 softirq_met;	   /* sampled soft interrupts: 1 + the vector that the last sample met; 0: none */
+	u8 softirq;	   /* likewise: 1 + the vector that two samples in a row met; 0: none */
 	u8 fork_over;	   /* the forking call, which may not have returned yet, has forked */
 	struct frame frames[FT_FRAME_DEPTH];
 	struct ft_event_tally tally; /* sent unchanged */

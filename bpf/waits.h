@@ -406,7 +406,7 @@ static __always_inline void switch_out(struct thread_state *st, struct task_stru
 	else if (!exact)
 		look_at_iteration(st, task, now, -1);
 	st->ran_ns = task->se.sum_exec_runtime;
-	st->waited_ns = has_scheduler_waits ? task->sched_info.run_delay : 0;
+	st->waited_ns = finished_waits(task);
 	st->off_cpu = 1;
 	st->wake_ns = runnable ? now : 0;
 	st->queued = runnable;
@@ -481,19 +481,17 @@ int off_cpu(struct thread_state *st NEVER_NULL, struct task_struct *task A_TASK,
 	return 0;
 }
 
-/* When a thread off the CPU was put on a run queue, of those that no program saw. The queue's clock stands
- * still where an idle CPU gets a thread: such a wait of some microseconds is none. */
-static __always_inline void find_wakeup(struct thread_state *st, struct task_struct *task, u64 now)
+/* When a thread that has been off the CPU since mark_ns became runnable, as known at `now`; 0: not yet. If no
+ * program saw it, the scheduler's account tells. A queue's clock stands still where an idle CPU gets a
+ * thread: such a wait of some microseconds is none. */
+static __always_inline u64 runnable_since(const struct thread_state *st, struct task_struct *task, u64 now)
 {
-	if (!has_scheduler_waits || st->queued)
-		return;
-	u64 waited_ns = scheduler_waits(task) - st->waited_ns;
+	if (st->wake_ns)
+		return st->wake_ns;
+	u64 waited_ns = all_waits(task) - st->waited_ns;
 	if (!waited_ns)
-		return;
-	if (!st->wake_ns)
-		st->wake_ns = now - st->mark_ns > waited_ns ? now - waited_ns : st->mark_ns;
-	if (!st->moved)
-		st->queue_cpu = task_cpu(task);
+		return 0;
+	return now - st->mark_ns > waited_ns ? now - waited_ns : st->mark_ns;
 }
 
 /* Accounts the time off the CPU that ends now. The throttled part comes first: when its group has quota
@@ -501,10 +499,11 @@ static __always_inline void find_wakeup(struct thread_state *st, struct task_str
 static __always_inline void switch_in(struct thread_state *st, struct task_struct *task, struct cpu_state *c,
 				      u64 now)
 {
-	find_wakeup(st, task, now);
-	u64 start_ns = st->mark_ns, wake = st->wake_ns;
+	u64 start_ns = st->mark_ns, wake = runnable_since(st, task, now);
+	if (!st->queued && !st->moved)
+		st->queue_cpu = task_cpu(task);
 	if (!wake || wake < start_ns || wake > now)
-		wake = st->wake_ns ? start_ns : now; /* a wakeup not seen: all of it counts as blocked */
+		wake = wake ? start_ns : now; /* a wakeup not seen: all of it counts as blocked */
 	if (st->quota_queue) {
 		u64 quota_ns = throttled_ns(st->quota_queue) - st->throttled_before_ns;
 		st->quota_queue = NULL;

@@ -267,8 +267,8 @@ static const struct option_row rows[] = {
      IS_READ(read_no_samples)},
     {"softirqs", 0, "auto|exact|sampled|none",
      "How to trace soft interrupts: each of them (exact), by CPU samples, or not at all. auto, the default: "
-     "exact, but sampled while the host has more than 50,000 a second and samples show that they do not "
-     "delay a target",
+     "exact, but sampled while the host has more than 50,000 a second and they take little of the targets' "
+     "time",
      IS_READ(read_softirqs)},
     {"no-softirqs", 0, NULL, "The same as --softirqs=none", IS_READ(read_no_softirqs),
      .flags = OPTION_HIDDEN},

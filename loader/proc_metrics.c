@@ -239,7 +239,7 @@ static const char *read_source(struct proc_metrics *m, enum file which)
 
 /* Parts of a text. sscanf() would look for the end of all of it each time. */
 
-/* Where the next line begins; NULL: there is none. */
+/* Where the next line begins, or NULL after the last one. */
 static const char *next_line(const char *at)
 {
 	const char *end = strchr(at, '\n');
@@ -260,7 +260,7 @@ static const char *skip_words(const char *at, int count)
 	return at;
 }
 
-/* Reads a number and moves *at after it. False: there is none. */
+/* Reads a number and moves *at after it. False: no number. */
 static bool take_number(const char **at, double *value)
 {
 	const char *digit = skip_blanks(*at);

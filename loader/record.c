@@ -370,10 +370,12 @@ static uint64_t step(const struct recorder *r)
 }
 
 /* The next tick after `number`. Windows of the kernel's statistics, which make the programs slower, are short
- * and begin in time in any case. */
+ * and begin in time in any case. Sampled soft interrupts that delay a target are to be timed soon. */
 static uint64_t next_tick(const struct recorder *r, uint64_t number)
 {
+	uint64_t unused;
 	const bool calm = number && !r->requests && !r->window_from_ns && !r->drain.slow &&
+			  !programs_softirqs_sampled(r->programs, &unused) &&
 			  ft_now_ns() >= r->slow_until_ns && !samples_wait(r->drain.samples);
 	const uint64_t ticks = calm ? CALM_TICKS : step(r);
 	const uint64_t next = (number / ticks + 1) * ticks,
@@ -1078,6 +1080,8 @@ static void report_softirqs(struct recorder *r)
 	json_t *note = json_note(ft_now_ns(), "softirqs-sampled");
 	json_put(note, "on", json_boolean(programs_softirqs_sampled(r->programs, &per_second)));
 	json_put_count(note, "per_second", per_second);
+	if (r->options->wanted.softirqs == SOFTIRQS_SAMPLED)
+		json_put(note, "asked", json_true());
 	write_json_note(r->writer, note);
 }
 
@@ -1092,7 +1096,7 @@ void follow_softirqs(struct recorder *r)
 {
 	const int changed = programs_follow_softirqs(r->programs, ft_now_ns());
 	if (changed < 0)
-		skipped(r, "soft interrupts", changed);
+		skipped(r, "the programs of soft interrupts and wake-ups again", changed);
 	if (changed)
 		report_softirqs(r);
 }

@@ -334,8 +334,8 @@ const FrozenGroup *FrozenGroupOf(const Scene &scene)
 	return group;
 }
 
-// The kernel counts a throttle when it ends; the recorder's next reading of the counter may come so much
-// later than it is due.
+// The kernel counts a throttle when it ends. The recorder may read the counter up to 100 ms later than it is
+// due.
 constexpr uint64_t kReadingLate = 100'000'000;
 
 // The last sample of a cgroup's series before an instant; 0 without one.

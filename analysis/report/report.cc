@@ -118,6 +118,8 @@ std::vector<std::string> WarningsOf(const Explanation &e, size_t threads_left_ou
 	};
 	for (const std::string &warning : e.run.warnings)
 		add(warning);
+	for (const Missing &m : e.run.missing)
+		add("not recorded: " + m.Text());
 	if (threads_left_out)
 		add(common::Plural(threads_left_out, "thread has", "threads have") + " no lane on this page");
 	return texts;

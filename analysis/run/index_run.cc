@@ -348,10 +348,10 @@ void FindExtent(Run *run)
 	run->end_ns = last;
 }
 
-// Where soft interrupts were sampled, only those that two samples in succession met have a time.
 void WarnOfSampledSoftirqs(Run *run)
 {
 	uint64_t sampled_ns = 0, per_second = 0;
+	bool asked = false;
 	std::vector<SoftirqSampling> &all = run->softirq_samplings;
 	std::stable_sort(all.begin(), all.end(), [](const auto &a, const auto &b) {
 		return std::tie(a.host, a.t_ns) < std::tie(b.host, b.t_ns);
@@ -361,14 +361,16 @@ void WarnOfSampledSoftirqs(Run *run)
 		const uint64_t until_ns = last ? run->end_ns : all[i + 1].t_ns;
 		sampled_ns += all[i].on && until_ns > all[i].t_ns ? until_ns - all[i].t_ns : 0;
 		per_second = std::max(per_second, all[i].per_second);
+		asked |= all[i].asked;
 	}
-	if (!sampled_ns)
-		return;
-	run->missing.push_back(
-	    {"each soft interrupt for " + common::FormatDuration(sampled_ns) +
-		 ": CPU samples saw those of some milliseconds, shorter ones count as what they interrupted",
-	     per_second ? "the host had up to " + common::FormatCount(per_second) + " a second"
-			: "--softirqs=sampled was given"});
+	if (sampled_ns)
+		run->missing.push_back(
+		    {"each soft interrupt for " + common::FormatDuration(sampled_ns) +
+			 ", where those that two CPU samples in a row did not meet count as what they "
+			 "interrupted",
+		     per_second ? "the host had up to " + common::FormatCount(per_second) + " a second"
+		     : asked	? "--softirqs=sampled was given"
+				: "their programs cannot be attached"});
 }
 
 void SeparateIterations(Run *run)

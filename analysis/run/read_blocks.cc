@@ -383,8 +383,8 @@ void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 	else if (common::Text(j, "kind") == "target-ended" || common::Text(j, "kind") == "child-killed")
 		AddEnd(t_ns, pid, j, run);
 	else if (common::Text(j, "kind") == "softirqs-sampled")
-		run->softirq_samplings.push_back(
-		    {t_ns, f->about.host, common::Flag(j, "on"), common::Whole(j, "per_second")});
+		run->softirq_samplings.push_back({t_ns, f->about.host, common::Flag(j, "on"),
+						  common::Flag(j, "asked"), common::Whole(j, "per_second")});
 	else if (common::Text(j, "kind") == "pipe")
 		AddPipe(t_ns, pid, j, run);
 	else if (common::Text(j, "kind") == "probe")

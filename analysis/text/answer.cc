@@ -763,7 +763,7 @@ std::vector<std::string> NoteTexts(const Explanation &e)
 	for (const std::string &warning : e.run.warnings)
 		texts.push_back("Warning: " + warning + ".");
 	for (const Missing &m : e.run.missing)
-		texts.push_back("Not recorded: " + m.what + (m.why.empty() ? "" : ": " + m.why) + ".");
+		texts.push_back("Not recorded: " + m.Text() + ".");
 	return texts;
 }
 

@@ -156,7 +156,7 @@ std::string FeaturesJson(const Explanation &e)
 	const Answer answer = AnswerOf(e);
 	std::vector<std::string> missing, warnings = e.run.warnings;
 	for (const Missing &m : e.run.missing)
-		missing.push_back(m.what + ": " + m.why);
+		missing.push_back(m.Text());
 	warnings.insert(warnings.end(), e.notes.begin(), e.notes.end());
 	const Out out = {{"format", 1},
 			 {"forktail", FORKTAIL_VERSION},

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* When soft interrupts are timed by programs, and when by CPU samples. A pair of programs costs each soft
- * interrupt 0.2 us, which is most of the recorder's cost to a server that answers 100,000 requests a second
- * over loopback; the soft interrupts of such a server are its own work, which is in its account anyway. What
- * delays a server is worth that cost: as soon as samples meet soft interrupts of others, the programs are
- * attached, and stay for ten seconds from the last such time. */
+/* When soft interrupts are timed by programs, and when by CPU samples. Of a server that answers 100,000
+ * requests a second over loopback, the soft interrupts are its own work, which is in its account anyway; so
+ * the programs would cost it something for nothing. As soon as samples meet soft interrupts of others, the
+ * programs are attached, and stay for ten seconds from the last such time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,16 +149,6 @@ enum { LOOKS_SHARE = 200 };
 
 static uint64_t roots; /* of all looks */
 
-static uint64_t square_root(uint64_t n)
-{
-	uint64_t root = n, better = (n + 1) / 2;
-	while (better < root) {
-		root = better;
-		better = (root + n / root) / 2;
-	}
-	return root;
-}
-
 bool look_begins(struct look *l, uint64_t now_ns)
 {
 	if (now_ns < l->due_ns)
@@ -169,7 +160,7 @@ bool look_begins(struct look *l, uint64_t now_ns)
 
 void look_ends(struct look *l, uint64_t least_ns)
 {
-	const uint64_t root = square_root(thread_cpu_ns() - l->begun_cpu_ns);
+	const uint64_t root = (uint64_t)sqrt((double)(thread_cpu_ns() - l->begun_cpu_ns));
 	roots += root - l->root;
 	l->root = root;
 	const uint64_t pause_ns = LOOKS_SHARE * root * roots;

@@ -71,7 +71,7 @@ enum {
 	WAITING = 4096,	 /* samples without an answer; a power of two */
 	QUEUE_BYTES = 8 << 20,
 	/* CPU time: a fifth of a CPU since the last tick of the recorder. Samples with callers use this
-	 * budget, samples without callers so much again. */
+	 * budget, samples without callers the same amount again. */
 	SHARE = 5,
 	LEAST_BUDGET_NS = 10000000,
 	MOST_BUDGET_NS = 50000000,

@@ -204,6 +204,7 @@ struct Target {
 struct Missing {
 	std::string what;
 	std::string why;
+	std::string Text() const { return why.empty() ? what : what + ": " + why; }
 };
 
 // From then on a recorder sampled soft interrupts, or timed each of them again.
@@ -211,7 +212,8 @@ struct SoftirqSampling {
 	uint64_t t_ns = 0;
 	std::string host;
 	bool on = false;
-	uint64_t per_second = 0; // soft interrupts of its host; 0: sampled because that was asked for
+	bool asked = false;	 // by an option
+	uint64_t per_second = 0; // soft interrupts of its host, if that is why
 };
 
 // A recorded thread. Its spans and tallies are spans[first_span, +span_count) of the run and likewise
@@ -645,7 +647,7 @@ void WarnOfNonsense(uint64_t dropped, Run *run);
 void WarnOfMadeThreads(uint64_t made, Run *run);
 // Finds the earliest and latest instant of any record except requests.
 void FindExtent(Run *run);
-// After that.
+// Says for how long soft interrupts were sampled, until the end that FindExtent has found.
 void WarnOfSampledSoftirqs(Run *run);
 
 // LoadRun calls this after reading: it closes open threads, sorts, and assigns spans and tallies to threads.

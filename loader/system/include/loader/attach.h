@@ -253,9 +253,8 @@ enum { HOOKS_NONE = 0, HOOKS_ALL = (1 << HELPER_KEPT_MAX) - 1 };
 int hook_switch_set(const struct helper_process *h, unsigned on);
 
 /* Soft interrupts on top of targets. Their programs are exact, and run for each soft interrupt of the host:
- * above 50,000 a second they take 1 % of a CPU. Then they are detached, and CPU samples tell how much time
- * soft interrupts took, until samples suggest that they delay a target. Packets that a server sends over
- * loopback are most of such rates, and are its own work. */
+ * above 50,000 a second they take 1 % of a CPU or more. Then they are detached, and CPU samples tell how much
+ * time soft interrupts took, until samples suggest that they delay a target. */
 
 enum softirq_way {
 	SOFTIRQS_NONE,

@@ -121,6 +121,7 @@ TEST_CASE("the answer, the figures, the causes and the worst episodes need no sc
 	std::string error;
 	Explained e = SampleExplanation(Small());
 	e.run.warnings = {"one", "two", "<three> & \"four\"", "five"};
+	e.run.missing = {{"soft interrupts", "--light was given"}};
 	REQUIRE(WriteReport(e, e.reading.get(), file.path, &error));
 	const std::string page = ReadAll(file.path), shown = page.substr(0, page.find("<script"));
 	auto has = [&](const std::string &text) { return shown.find(text) != std::string::npos; };
@@ -133,7 +134,8 @@ TEST_CASE("the answer, the figures, the causes and the worst episodes need no sc
 		CHECK(has("data-name=\"" + std::string(CauseName(row.cause)) + '"'));
 	CHECK(Count(shown, ", slowest ") == std::min<size_t>(5, e.episodes.size()));
 	CHECK(has("a file named &lt;/script&gt;"));
-	CHECK(has("2 more notes</summary><ul>\n<li>&lt;three&gt; &amp; &quot;four&quot;</li>"));
+	CHECK(has("<li>not recorded: soft interrupts: --light was given</li>"));
+	CHECK(has("3 more notes</summary><ul>\n<li>&lt;three&gt; &amp; &quot;four&quot;</li>"));
 	CHECK_FALSE(has("@HEADER@"));
 }
 

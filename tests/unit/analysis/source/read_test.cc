@@ -139,6 +139,22 @@ void WriteLoad(const std::string &path, const std::string &boot = "b1", int coun
 
 } // namespace
 
+TEST_CASE("why soft interrupts were sampled is said only where it is known")
+{
+	const std::pair<SoftirqSampling, std::string> cases[] = {
+	    {{kStart, "", true, false, 160123}, "the host had up to 160,123 a second"},
+	    {{kStart, "", true, true, 0}, "--softirqs=sampled was given"},
+	    {{kStart, "", true, false, 0}, "their programs cannot be attached"}};
+	for (const auto &[sampling, why] : cases) {
+		Run run;
+		run.end_ns = kStart + 300 * kMs;
+		run.softirq_samplings = {sampling};
+		WarnOfSampledSoftirqs(&run);
+		REQUIRE(run.missing.size() == 1);
+		CHECK(run.missing[0].why == why);
+	}
+}
+
 TEST_CASE("servers behind a proxy are one list, in whatever order each log names them")
 {
 	TempDir dir;
@@ -355,7 +371,7 @@ TEST_CASE("a run's recordings are read together")
 	REQUIRE(run.missing.size() == 3);
 	CHECK(run.missing[0].why == "no such tracepoint");
 	CHECK(run.missing[1].what == "faults");
-	CHECK(run.missing[2].what.rfind("each soft interrupt for 200 ms:", 0) == 0);
+	CHECK(run.missing[2].what.rfind("each soft interrupt for 200 ms,", 0) == 0);
 	CHECK(run.missing[2].why == "the host had up to 160,123 a second");
 	CHECK(run.requests.size() == 600);
 	CHECK(run.ops[run.requests.op[0]] == "SET");

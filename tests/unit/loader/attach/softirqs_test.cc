@@ -23,6 +23,16 @@ struct Softirqs {
 		sums.now_ns = 1000 * kMs;
 	}
 
+	// A host whose very many soft interrupts are sampled.
+	static Softirqs Sampled()
+	{
+		Softirqs host(true);
+		host.per_second = 160'000;
+		host.Run(5'000);
+		REQUIRE_FALSE(host.budget.timed);
+		return host;
+	}
+
 	void Run(uint64_t ms)
 	{
 		for (uint64_t t = 0; t < ms * kMs; t += kTick) {
@@ -70,10 +80,7 @@ TEST_CASE("very many that delay targets are timed")
 
 TEST_CASE("when samples meet them they are timed within two looks, and for ten seconds after the last delay")
 {
-	Softirqs host(true);
-	host.per_second = 160'000;
-	host.Run(5'000);
-	REQUIRE_FALSE(host.budget.timed);
+	Softirqs host = Softirqs::Sampled();
 	host.hits = 2; // in each look: the third is in the second look
 	host.timed_ns = 10 * kMs;
 	host.Run(100);
@@ -90,9 +97,7 @@ TEST_CASE("when samples meet them they are timed within two looks, and for ten s
 
 TEST_CASE("single hits far apart change nothing")
 {
-	Softirqs host(true);
-	host.per_second = 160'000;
-	host.Run(5'000);
+	Softirqs host = Softirqs::Sampled();
 	for (int i = 0; i < 100; i++) {
 		host.sums.hits += 2;
 		host.Run(200);
@@ -102,9 +107,7 @@ TEST_CASE("single hits far apart change nothing")
 
 TEST_CASE("when they become few they are timed again within ten seconds")
 {
-	Softirqs host(true);
-	host.per_second = 160'000;
-	host.Run(5'000);
+	Softirqs host = Softirqs::Sampled();
 	host.per_second = 30'000;
 	host.Run(20'100);
 	CHECK(host.budget.timed);
