@@ -51,6 +51,7 @@ def test_a_large_value_that_del_frees_and_the_setting_for_it(recorded, lazy):
     if lazy == "yes":
         assert "lazyfree" not in found
         return
+    assert "lazyfree" in found, run.text("--all")
     one = found["lazyfree"]
     assert one["cause"] == "server-busy" and one["seen"] == "lazyfree-lazy-user-del is no"
     answer = run.explain("--slow", "1ms")

@@ -47,7 +47,7 @@ def test_doctor_prints_them_after_the_explanation_with_their_part_in_it(serve, s
     start_load("-p", server.port, "-t", "set", "--duration", "60s")
     ended = forktail("doctor", "--port", server.port, "--duration", "2s")
     assert ended.status == 0, ended.err
-    lines = ended.out.splitlines()[-5:]
+    lines = ended.out.splitlines()[-6:]
     assert "that cause spikes here: 1 of" in lines[0], ended.out
     assert lines[3].startswith("    In the recording fsync took ") and "iterations' time" in lines[3], ended.out
 
