@@ -43,7 +43,8 @@ def test_a_setting_that_matters_is_found(serve, words, setting, seen):
 
 
 def test_doctor_prints_them_after_the_explanation_with_their_part_in_it(serve, start_load):
-    server = serve("redis", "--save", "", "--appendonly", "yes", "--appendfsync", "always", tcp=True)
+    words = ["--appendonly", "yes", "--appendfsync", "always", "--latency-monitor-threshold", "10"]
+    server = serve("redis", "--save", "", *words, tcp=True)
     start_load("-p", server.port, "-t", "set", "--duration", "60s")
     ended = forktail("doctor", "--port", server.port, "--duration", "2s")
     assert ended.status == 0, ended.err
