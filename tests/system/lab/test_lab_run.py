@@ -3,8 +3,8 @@
 resumed after the lab was killed.
 """
 
-import re
 import json
+import re
 from pathlib import Path
 from signal import SIGKILL
 from typing import NamedTuple
