@@ -4,13 +4,15 @@
 import json
 import sys
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from forktail.failure import CANNOT, USAGE, Failure
 from forktail.forecast.look import look
-from forktail.forecast.model import Facts, Forecast, Range, forecast
+from forktail.forecast.model import Earlier, Facts, Forecast, Range, forecast
+from forktail.forecast.repeat import Page, forecast_every
 from forktail.options import JSON_OPTIONS, Command, Option
 from forktail.servers.running import OPTIONS, connect, failures_of
 from forktail.text import format_bytes, format_count, format_duration, parse_duration
@@ -33,6 +35,8 @@ COMMAND = Command(
         Option("--look", "Count the server's writes for TIME", "TIME", default="5s"),
         Option("--for", "Only of this: bgsave, rewrite or replica", "WHAT", several=True),
         Option("--then", "Then do it (BGSAVE, or with --for rewrite BGREWRITEAOF), and print forecast beside fact"),
+        Option("--every", "Forecast again every TIME, until it is interrupted; needs --metrics-textfile", "TIME"),
+        Option("--metrics-textfile", "With --every: write metrics to this directory, for node_exporter", "DIR"),
         *JSON_OPTIONS,
     ],
     examples=("sudo forktail forecast --port 6379", "sudo forktail forecast --port 6379 --ring /var/lib/forktail/ring"),
@@ -126,6 +130,20 @@ def _kinds(words: list[str]) -> list[str]:
     return [_KINDS[word] for word in words or _KINDS]
 
 
+def _every(options: dict[str, Any], look_ns: int) -> int:
+    """In ns; 0: once."""
+    if bool(options["every"]) != bool(options["metrics_textfile"]):
+        raise Failure("--every and --metrics-textfile belong together", USAGE)
+    if not options["every"]:
+        return 0
+    if options["then"] or options["json"]:
+        raise Failure("--every only writes metrics: remove --then and --json", USAGE)
+    every_ns = parse_duration(options["every"])
+    if not every_ns or every_ns < 2 * look_ns:
+        raise Failure(f'--every: expected a time of at least twice --look, not "{options["every"]}"', USAGE)
+    return every_ns
+
+
 def main(words: list[str]) -> int:
     """Exit status: 0 all fit, 1 one would not or may not, 2 wrong usage, 3 the server cannot be read."""
     _, options = COMMAND.parse(words)
@@ -135,7 +153,19 @@ def main(words: list[str]) -> int:
         raise Failure(f'--look: expected a time up to 1h such as 5s, not "{options["look"]}"', USAGE)
     if options["then"] and kinds[0] not in _PHASES:
         raise Failure("--then does BGSAVE or BGREWRITEAOF: use --for bgsave or --for rewrite", USAGE)
+    every_ns = _every(options, look_ns)
     server, pid, address = connect(options)
+    if every_ns:
+        page = Page(address)
+
+        def look_again(known: list[Earlier]) -> tuple[Facts, list[Forecast]]:
+            facts = look(server, pid, look_ns / 1e9, options["ring"] or "")
+            facts.earlier += known
+            return facts, [forecast(facts, kind) for kind in kinds]
+
+        with failures_of(address), suppress(KeyboardInterrupt):
+            forecast_every(every_ns / 1e9, options["metrics_textfile"], page, server.info, look_again)
+        return 0
     with failures_of(address):
         facts = look(server, pid, look_ns / 1e9, options["ring"] or "")
         made = [forecast(facts, kind) for kind in kinds]

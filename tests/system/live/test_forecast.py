@@ -11,7 +11,7 @@ import pytest
 from cgroups import MemoryCgroup
 from forktail.servers import find_server
 from forktail.servers.listen import free_port, listening_ports
-from harness import eventually, forktail, needs_root
+from harness import BIN, eventually, forktail, needs_root
 
 pytestmark = needs_root
 pytest.importorskip("redis", reason="needs python3-redis")
@@ -182,3 +182,50 @@ def test_a_process_in_another_network_is_not_taken_for_one_here(server, backgrou
     status, said = forecast("--pid", other.pid)
     assert status == 3 and f"process {other.pid} listens in another network namespace" in said
     other.close()
+
+
+def test_forecasts_are_metrics_and_the_next_snapshot_is_compared(server, tmp_path, background):
+    pytest.importorskip("prometheus_client", reason="needs python3-prometheus-client")
+    page = tmp_path / "forktail_forecast.prom"
+    words = (
+        "--port",
+        server.port,
+        "--look",
+        "300ms",
+        "--for",
+        "bgsave",
+        "--every",
+        "1s",
+        "--metrics-textfile",
+        tmp_path,
+    )
+    again = background(BIN / "forktail", "forecast", *words)
+    of = f'{{command="BGSAVE",server="127.0.0.1:{server.port}"}}'
+    assert eventually(lambda: page.exists() and f"forktail_forecast_fits{of} 1.0" in page.read_text(), 60)
+    compared = 'forktail_forecast_compared_total{command="BGSAVE",figure="fork",'
+    assert compared not in page.read_text()
+    server.ask("BGSAVE")
+    assert eventually(lambda: compared in page.read_text(), 60)
+    # A fork is forecast from this server's own now, so that its range is 0.8 to 1.25 times that.
+    low, likely, high = (
+        float(line.split()[-1])
+        for bound in ("low", "likely", "high")
+        for line in page.read_text().splitlines()
+        if line.startswith("forktail_forecast_fork_seconds{") and f'bound="{bound}"' in line
+    )
+    assert low == pytest.approx(0.8 * likely) and high == pytest.approx(1.25 * likely)
+    ended = again.interrupt(30)
+    assert (ended.status, ended.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--every", "1m"], "belong together"),
+        (["--every", "1s", "--metrics-textfile", "/tmp"], "at least twice --look"),
+        (["--every", "1m", "--metrics-textfile", "/tmp", "--json"], "--every only writes metrics"),
+    ],
+)
+def test_mistakes_of_repeated_forecasts_get_one_sentence(words, why):
+    ended = forktail("forecast", "--port", 1, *words)
+    assert ended.status == 2 and why in ended.err and ended.err.count("\n") == 1

@@ -9,6 +9,7 @@ import pytest
 
 from forktail.forecast.look import price_of_pages
 from forktail.forecast.model import HUGE, PAGE, Earlier, Facts, copied, duration, forecast, fork_time, percentile
+from forktail.forecast.repeat import Seen, inside
 from forktail.servers.listen import listening_ports, listening_sockets
 
 GB = 10**9
@@ -106,3 +107,31 @@ def test_a_process_listens_on_its_sockets(tmp_path) -> None:  # type: ignore[no-
         unix.listen()
         assert tcp.getsockname()[1] in listening_ports(os.getpid()) - ports
         assert str(tmp_path / "s") in listening_sockets(os.getpid()) - sockets
+
+
+INFO = {
+    "run_id": "a", "rdb_saves": 3, "aof_rewrites": 1, "rdb_last_bgsave_time_sec": 4, "aof_last_rewrite_time_sec": 0,
+    "rdb_last_cow_size": 50_000_000, "aof_last_cow_size": 7_000_000, "latest_fork_usec": 12_000,
+}  # fmt: skip
+
+
+def test_what_ended_between_two_answers_is_an_earlier_snapshot() -> None:
+    def since(**changed: object) -> list[Earlier]:
+        return Seen(INFO).since(FACTS, Seen(INFO | changed))
+
+    assert since() == []
+    assert since(run_id="b", rdb_saves=1) == []  # another process
+    (one,) = since(rdb_saves=4)
+    assert (one.command, one.fork_ns, one.duration_ns, one.copied) == ("BGSAVE", 12_000_000, 4 * 10**9, 50_000_000)
+    assert one.rss == FACTS.resident and one.writes is None
+    both = since(rdb_saves=5, aof_rewrites=2)
+    assert [(one.command, one.fork_ns, one.duration_ns) for one in both] == [
+        ("BGSAVE", None, 4 * 10**9), ("BGREWRITEAOF", None, 5 * 10**8),
+    ]  # fmt: skip
+
+
+def test_a_fact_is_compared_only_where_it_is_known() -> None:
+    one = forecast(FACTS, "BGSAVE")
+    fact = Earlier("BGSAVE", FACTS.resident, int(one.fork_ns.likely), 2 * 10**9, int(one.copied.high) + 1, None)
+    assert inside(one, fact) == {"fork": True, "copied": False}
+    assert inside(one, replace(fact, fork_ns=None, duration_ns=5 * 10**8)) == {}
