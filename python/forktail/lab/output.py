@@ -35,25 +35,30 @@ def make_output(session: Session, scenario: Scenario, results: Results) -> Outpu
 
 
 def _short_table(table: MadeTable) -> MadeTable:
+    keys = [i for i, head in enumerate(table.heads) if head.key]
     published = [i for i, head in enumerate(table.heads) if head.published]
-    if not published:
-        return table
     rows = table.rows
-    if len(rows) > _MANY_ROWS:
+    if table.main:
+        rows = [row for row in rows if "/".join(row[i].text for i in keys) in table.main]
+    elif published and len(rows) > _MANY_ROWS:
         rows = [row for row in rows if any(row[i].text != "-" for i in published)]
-    stay = [i for i, head in enumerate(table.heads) if head.key or not head.number or {i, i + 1} & set(published)]
+    stay = [i for i, head in enumerate(table.heads) if not head.detail]
+    if published:
+        stay = [i for i in stay if i in keys or not table.heads[i].number or {i, i + 1} & set(published)]
     heads = [table.heads[i] for i in stay]
     return replace(table, heads=heads, rows=[[row[i] for i in stay] for row in rows])
 
 
-def short_output(output: Output, chart: bool) -> Output:
-    """The short form of an output, for a document: the first table and, with `chart`, the first chart.
+def short_output(output: Output, parts: str) -> Output:
+    """The short form of an output, for a document: the first table without details, the conclusions but not with
+    " table" in `parts`, and the first chart with " chart".
 
-    A table with published figures keeps its keys, its texts, and the columns with published figures. With more than 12
-    rows it keeps only the rows with published figures.
+    A table has only its main rows, if it names any. One with published figures keeps its keys, its texts, and the
+    columns with published figures; with more than 12 rows and no main ones, only the rows with published figures.
     """
     tables = [_short_table(table) for table in output.tables[:1]]
-    return Output(tables, output.charts[:1] if chart else [], output.conclusions, output.note)
+    conclusions = [] if " table" in parts else output.conclusions
+    return Output(tables, output.charts[:1] if " chart" in parts else [], conclusions, output.note)
 
 
 def write_charts(directory: Path | str, name: str, output: Output) -> None:

@@ -192,10 +192,10 @@ def test_a_short_section_in_a_document_holds_the_main_tables_published_columns_a
 
 | connections | listen | SET/s | *published* | causes |
 | ---: | --- | ---: | ---: | --- |
-| 8 | unix | 8,000 | - | fork 61 %, run queue 20 % |
-| 8 | tcp | 4,000 | - | fork 61 %, run queue 20 % |
+| 8 | unix | 8,000 |  | fork 61 %, run queue 20 % |
+| 8 | tcp | 4,000 |  | fork 61 %, run queue 20 % |
 | 20 | unix | 20,000 | 184,928 | fork 61 %, run queue 20 % |
-| 20 | tcp | 10,000 | - | fork 61 %, run queue 20 % |
+| 20 | tcp | 10,000 |  | fork 61 %, run queue 20 % |
 <!-- /lab:sample -->
 After.
 """
@@ -222,6 +222,35 @@ After.
     document.write_text("<!-- lab:other short -->\n<!-- /lab:other -->\n")
     with pytest.raises(Failure, match="has no section for sample: add the lines <!-- lab:sample --> and <!-- /lab:"):
         write_section(document, scenario, results, output)
+
+
+def test_a_short_section_leaves_out_details_other_rows_and_what_the_document_states_of_the_machine(tmp_path: Path) -> None:
+    scenario, results = with_table(), sample_results()
+    scenario.tables[0].main = ["20/unix"]
+    scenario.tables[0].columns[2].detail = True
+    output = make(scenario, results)
+    output.conclusions = ["SET/s: 2.00 times (1.90 to 2.10 in 3 pairs)."]
+    document = tmp_path / "page.md"
+    above = "*here*: Some CPU; kernel 6.1.0; scale large.\n"
+    for parts, conclusions in ((" short", "\n- SET/s: 2.00 times (1.90 to 2.10 in 3 pairs).\n"), (" short table", "")):
+        begin = f"{above}<!-- lab:sample{parts} -->\n"
+        document.write_text(f"{begin}<!-- /lab:sample -->\n")
+        write_section(document, scenario, results, output)
+        assert (
+            document.read_text()
+            == f"""{begin}*published*: report A3, Redis 3.2.3, E5-2620 v3.
+*here*: forktail 0.1.0, redis 7.0.15; scale small; load average 0.25; 2023-11-14 22:13 UTC.
+
+| connections | listen | SET/s | *published* |
+| ---: | --- | ---: | ---: |
+| 20 | unix | 20,000 | 184,928 |
+{conclusions}<!-- /lab:sample -->
+"""
+        )
+    chance = "If nothing differs, all 3 pairs still agree in 25.0 % of runs."
+    assert f"\n{chance}\n" in markdown_of(scenario, results, output, "page")
+    assert f"\n{chance}\n" in text_of(results, output, 120)
+    assert chance in page_of(scenario, results, output, "/nowhere")
 
 
 def test_the_terminal_gets_tables_and_notes() -> None:
