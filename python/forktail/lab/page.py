@@ -357,11 +357,15 @@ def short_markdown_of(scenario: Scenario, results: Results, output: Output, char
     published = _published_by(scenario, output)
     own = re.search(r"^\*here\*: (.*)\.$", above.partition("<!-- lab:")[0], re.M)
     stated = own[1].split("; ") if own else []
+    stated += [version for fact in stated for version in fact.split(", ")]
     facts = []
     for fact in facts_of(results):
         named = f"{fact.name} " if fact.name in ("kernel", "scale", "load average") else ""
-        if named or fact.name in ("CPU", "versions", "began"):
-            facts += [part for part in [named + escape_markdown(fact.text)] if part not in stated]
+        if named or fact.name in ("CPU", "began"):
+            facts.append(named + escape_markdown(fact.text))
+        elif fact.name == "versions":
+            facts.append(", ".join(one for one in escape_markdown(fact.text).split(", ") if one not in stated))
+    facts = [fact for fact in facts if fact and fact not in stated]
     text = f"*published*: {published}.\n" if published else ""
     text += f"*here*: {'; '.join(facts)}.\n"
     text += "".join(f"\n{table_markdown(table)}" for table in output.tables)

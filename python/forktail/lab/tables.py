@@ -187,9 +187,7 @@ def make_cell(scenario: Scenario, results: Results, column: Column, point: Point
             cell.text += f" ({low}-{high})"
     if _is_comparison(column) and base is not point:
         compared = compare(formula, point, base)
-        if compared.all_zero:
-            cell.text = "0 in both"
-        elif compared.too_short:
+        if compared.too_short:
             cell.text = "too short"
         elif compared.none_shown:
             cell.text = f"{'inconclusive' if compared.inconclusive else 'no difference shown'} ({low}-{high})"
