@@ -39,9 +39,10 @@ class Outcome:
 
     def table(self):
         lines = [f"### {self.system}", f"{self.seconds:.0f} s from power-on to power-off.", "",
-                 "| step | s | result | figures |", "|---|---:|---|---|"]
-        for step in self.steps:
-            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in step) + " |")
+                 "| step | s | figures |", "|---|---:|---|"]
+        for name, seconds, result, figures in self.steps:
+            cells = (name if result == "ok" else f"{name}: **{result}**", seconds, figures)
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         return "\n".join(lines) + "\n"
 
 
