@@ -17,7 +17,7 @@ AIMS = {"default": 1.05, "light": 1.02}
 AIM_SETUPS = ("unix", "tcp")
 AIM_PAIRS = 5  # fewer pairs decide nothing
 FEWEST_RUNS = 5  # per second; rarer programs are not listed
-MOST_PROGRAMS = 4
+MOST_PROGRAMS = 3
 
 
 def middle(values, digits=3):

@@ -40,9 +40,15 @@ class Outcome:
     def table(self):
         lines = [f"### {self.system}", f"{self.seconds:.0f} s from power-on to power-off.", "",
                  "| step | s | figures |", "|---|---:|---|"]
+        plain = []
         for name, seconds, result, figures in self.steps:
-            cells = (name if result == "ok" else f"{name}: **{result}**", seconds, figures)
+            if result == "ok" and not figures.strip():
+                plain.append(f"{name} ({seconds} s)")
+                continue
+            cells = (name if result == "ok" else f"{name}: **{result}**", seconds, figures.strip())
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        if plain:
+            lines += ["", f"Passed too: {', '.join(plain)}."]
         return "\n".join(lines) + "\n"
 
 

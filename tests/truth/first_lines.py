@@ -144,7 +144,8 @@ def text_of(line):
 
 
 def table(outcomes):
-    """A row per cause: the longest injection of its first case, and the line about it. Cases of `places` are there."""
+    """A row per cause: the longest injection of its first case, and the line about it. Cases of `places` are there. Of lines
+    that differ in the command and the figures only, the first one is enough."""
     rows = {}
     for outcome in outcomes:
         for injection, line in outcome.first_lines:
@@ -153,8 +154,12 @@ def table(outcomes):
             length = injection["end_ns"] - injection["start_ns"]
             if line.answer and case == outcome.case.name and length >= longest:
                 rows[cause] = case, length, line
+    forms = {}
+    for cause, (_, _, line) in rows.items():
+        if not in_places(line):
+            forms.setdefault(re.sub(r"[\d.]+ m?s\b|[\d.]+ %|^[A-Z]+\b| in \d+ event-loop iterations?", "", text_of(line)), (cause, line))
     return "\n".join(["| injected | first line |", "|---|---|"] +
-                     [f"| `{cause}` | {text_of(line)} |" for cause, (_, _, line) in rows.items() if not in_places(line)])
+                     [f"| `{cause}` | {text_of(line)} |" for cause, line in forms.values()])
 
 
 def notable(lines):
