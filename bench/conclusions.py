@@ -5,6 +5,8 @@
 
     bench/conclusions.py DIR...     directories of `forktail lab run`, with SCENARIO/results.json
 
+The second run of a page of one scenario: forktail lab run settings --scale small --repeat 3 --reverse --out DIR/settings.
+
 Prints each conclusion of both runs. Exit status 1 if one changes sign: both runs show a difference, in opposite
 directions.
 """

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <regex>
+#include <sstream>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "analysis/text.h"
 #include "analysis/timeline.h"
 #include "command.h"
+#include "common/json.h"
+#include "schemas.h"
 
 extern "C" const char ft_causes_page[];
 
@@ -54,6 +57,30 @@ std::string AboutCause(const analysis::CauseInfo &cause, size_t columns)
 	return text;
 }
 
+nlohmann::ordered_json CausesJson()
+{
+	using Out = nlohmann::ordered_json;
+	Out causes = Out::array(), remedies = Out::array();
+	for (const analysis::CauseInfo &info : analysis::kCauseTable)
+		if (info.kind != analysis::Kind::Timeline)
+			causes.push_back({{"cause", info.name}, {"meaning", info.meaning}});
+	for (const analysis::RemedyInfo &info : analysis::kRemedyTable) {
+		Out of = Out::array();
+		std::istringstream names(info.causes);
+		for (std::string name; names >> name;)
+			of.push_back(name);
+		remedies.push_back({{"id", info.id},
+				    {"causes", of},
+				    {"when", info.when},
+				    {"text", info.text},
+				    {"command", info.command},
+				    {"change", analysis::RemedyChange(info)},
+				    {"loses", info.loses},
+				    {"measured", analysis::RemedyMeasured(info)}});
+	}
+	return {{"causes", causes}, {"remedies", remedies}};
+}
+
 } // namespace
 
 int CausesCommand(int argc, char **argv)
@@ -65,6 +92,9 @@ int CausesCommand(int argc, char **argv)
 	app.footer("  forktail causes\n  forktail causes fork\n");
 	std::string name;
 	app.add_option("NAME", name, "Print this cause");
+	bool json = false;
+	app.add_flag("--json", json, "Print all causes and remedies as JSON");
+	AddJsonSchema(&app, ft_causes_schema);
 	int status = kDone;
 	if (!Parse(&app, argc, argv, &status))
 		return status;
@@ -73,7 +103,11 @@ int CausesCommand(int argc, char **argv)
 	analysis::Cause cause = analysis::Cause::Unknown;
 	if (!name.empty() && !analysis::CauseByName(name.c_str(), &cause))
 		return Refuse(UnknownCause(name), kUsage);
-	if (!name.empty())
+	if (json && !name.empty())
+		return Refuse("--json is of all causes: leave out NAME", kUsage);
+	if (json)
+		text = CausesJson().dump(2) + "\n";
+	else if (!name.empty())
 		text = AboutCause(analysis::InfoOf(cause), columns);
 	else
 		for (const analysis::CauseInfo &info : analysis::kCauseTable) {

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 extern const char ft_explain_schema[], ft_features_schema[], ft_gate_schema[], ft_diff_schema[],
-    ft_watch_schema[];
+    ft_watch_schema[], ft_causes_schema[];
 
 #ifdef __cplusplus
 }

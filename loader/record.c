@@ -870,7 +870,17 @@ static json_t *syscall_names(void)
 	return names;
 }
 
-/* The machine, the processor's name, and the active setting of transparent huge pages: two runs to be
+/* Of a file's "always [madvise] never" the active one. */
+static void put_choice(json_t *manifest, const char *name, const char *path)
+{
+	char line[256], *text;
+	if (read_text(path, line, sizeof line) > 0 && (text = strchr(line, '['))) {
+		text[strcspn(text, "]")] = 0;
+		json_put_text(manifest, name, text + 1);
+	}
+}
+
+/* The machine, the processor's name, and the active settings of transparent huge pages: two runs to be
  * compared should agree in them. */
 static void put_host(json_t *manifest)
 {
@@ -887,11 +897,8 @@ static void put_host(json_t *manifest)
 	if (in)
 		fclose(in);
 	json_put_text(manifest, "machine", machine.name);
-	if (read_text("/sys/kernel/mm/transparent_hugepage/enabled", line, sizeof line) > 0 &&
-	    (text = strchr(line, '['))) {
-		text[strcspn(text, "]")] = 0;
-		json_put_text(manifest, "thp", text + 1);
-	}
+	put_choice(manifest, "thp", "/sys/kernel/mm/transparent_hugepage/enabled");
+	put_choice(manifest, "thp_defrag", "/sys/kernel/mm/transparent_hugepage/defrag");
 }
 
 json_t *manifest(const struct record_options *options, json_t *targets, const struct support *support,

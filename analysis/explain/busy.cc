@@ -48,7 +48,6 @@ struct Words {
 	Group group;
 	const char *words; // after "the server"
 	const char *noun = nullptr;
-	const char *advice = ""; // a sentence
 };
 
 const Words kWords[] = {
@@ -86,8 +85,7 @@ const Words kWords[] = {
      "Freeing deleted values in the background"},
     {"replication", Group::Single, "ran replication code", "Replication"},
     {"replica-flush", Group::Single, "was flushing the data set before a full synchronization (emptyData)",
-     "Flushing the data set before a full synchronization (emptyData)",
-     "With replica-lazy-flush yes, a background thread frees it."},
+     "Flushing the data set before a full synchronization (emptyData)"},
     {"blocked-clients", Group::Single, "was serving clients that had been blocked on keys",
      "Serving clients that had been blocked on keys"},
     {"cluster", Group::Single, "was handling the cluster bus", "Cluster bus work"},
@@ -486,12 +484,6 @@ std::string BusyActor(const std::vector<std::string> &names)
 	if (kind == "module")
 		return (what.ends_with(".so") ? "The module " : "Code of ") + what;
 	return what + (kind == "kernel" ? "() in the kernel" : "()");
-}
-
-std::string BusyAdvice(const std::vector<std::string> &names)
-{
-	const Words *words = WordsOf(names[0]);
-	return words ? words->advice : "";
 }
 
 // The recorder notes large transactions of the clients whose requests it records.

@@ -149,7 +149,7 @@ void CulpritFinder::AddForks(const Scene &scene)
 			purpose = (purpose == "BGSAVE" ? "a snapshot" : purpose) + " (" + sync + ")";
 		if (MadeThread(scene, s))
 			purpose = "a thread";
-		Note(purpose.empty() ? "a child process" : purpose, s.duration_ns, 1);
+		Note(purpose.empty() ? "a child process" : purpose, s.duration_ns, 1).subject = purpose;
 	}
 }
 
@@ -157,8 +157,8 @@ void CulpritFinder::AddFaults(const Scene &scene)
 {
 	const Thread *child =
 	    cause_ == Cause::CowCopy || cause_ == Cause::CowReuse ? LiveChild(scene) : nullptr;
-	NoteIn(scene,
-	       child ? " while the " + (child->role.empty() ? child->comm : child->role) + " ran" : "");
+	NoteIn(scene, child ? " while the " + (child->role.empty() ? child->comm : child->role) + " ran" : "")
+	    .subject = child ? ForkCommandOf(*child) : "";
 }
 
 void CulpritFinder::AddFiles(const Scene &scene)
@@ -171,11 +171,14 @@ void CulpritFinder::AddFiles(const Scene &scene)
 	if (const std::string &name = DetailOf(scene.run, s).name; !name.empty())
 		clause += std::string(" ") + InfoOf(cause_).words + " " + name;
 	clause += " waited \1";
-	if (!OtherFsyncText(scene, s.start_ns, SpanEnd(s)).empty())
+	const bool behind_fsync = !OtherFsyncText(scene, s.start_ns, SpanEnd(s)).empty();
+	if (behind_fsync)
 		clause += " behind fsync";
 	else if (const std::string reason = WaitReason(DetailOf(scene.run, s).stack); !reason.empty())
 		clause += " for " + reason;
-	Note(clause, total.all_ns(), total.times());
+	Actor &actor = Note(clause, total.all_ns(), total.times());
+	actor.subject = DetailOf(scene.run, s).name;
+	actor.behind_fsync = behind_fsync;
 }
 
 void CulpritFinder::AddFsyncs(const Scene &scene)
@@ -183,14 +186,17 @@ void CulpritFinder::AddFsyncs(const Scene &scene)
 	const CauseTotal &total = scene.Total(cause_);
 	const ft_span *longest = LongestFrame(scene, scene.landmarks.fsyncs);
 	const std::string call = longest ? SyscallText(scene, SyncCall(*longest)) : "fsync()";
-	Note(call + FileOfSyncs(scene) + " by " + NameOfThread(scene.run, scene.thread) + " took \1",
-	     total.all_ns(), total.times());
+	const std::string file = FileOfSyncs(scene);
+	Note(call + file + " by " + NameOfThread(scene.run, scene.thread) + " took \1", total.all_ns(),
+	     total.times())
+	    .subject = file;
 }
 
 void CulpritFinder::AddWaits(const Scene &scene)
 {
 	for (const HolderByName &holder : CpuHoldersOf(scene)) {
 		Actor &actor = Note(holder.name, holder.ns, 1);
+		actor.subject = holder.name;
 		actor.tids.insert(holder.tids.begin(), holder.tids.end());
 		actor.cpus.insert(holder.cpus.begin(), holder.cpus.end());
 	}
@@ -306,7 +312,7 @@ void CulpritFinder::AddBusy(const Scene &scene)
 			clause = ran.arguments.empty() ? BusyActor({"command/" + ran.command}) : ran.Words();
 		Actor &actor = Note(clause, group.time_ns, 0);
 		actor.receivers = std::max(actor.receivers, messages ? receivers : 0);
-		actor.advice = BusyAdvice(group.names);
+		actor.subject = its && !ran.command.empty() ? "command/" + ran.command : group.names[0];
 		AddSenders(its ? rans : std::vector<Ran>(1), &actor);
 	}
 }
@@ -339,8 +345,8 @@ void CulpritFinder::AddClient(const Scene &scene, uint64_t late_ns)
 		    holders.empty() || holders[0].ns * 2 < ns(most)
 			? ""
 			: " that " + CpuHolderName(holders[0].name, holders[0].tids) + " held";
-		Note("The load generator waited \1 for a CPU" + held, ns(most), 1).advice =
-		    "Give the load generator its own CPU.";
+		Note("The load generator waited \1 for a CPU" + held, ns(most), 1).subject =
+		    CauseName(Cause::RunQueue);
 	} else {
 		Note("The load generator " + StallPhrase(client, most, "\1"), ns(most), 1);
 	}
@@ -432,7 +438,7 @@ void CulpritFinder::AddOf(const Scene &scene, const EpisodeCause &cause, uint64_
 	case SentenceKind::None:
 		return AddOutage(scene); // of the causes of a request, no-server alone
 	case SentenceKind::Peer:
-		Note(PeerClause(scene), ns, scene.Total(cause_).times()).advice = PeerMeanwhile(scene);
+		Note(PeerClause(scene), ns, scene.Total(cause_).times()).meanwhile = PeerMeanwhile(scene);
 		return;
 	case SentenceKind::Held:
 	case SentenceKind::Network:
@@ -631,19 +637,28 @@ bool CulpritFinder::OfOwnSends() const
 Culprit CulpritFinder::Result() const
 {
 	const SentenceKind kind = InfoOf(cause_).telling;
+	const Actor sum = Sum(), none, &first = actors_.empty() ? none : Ranked()[0]->second;
+	Culprit culprit = {"", first.meanwhile};
 	// Their thread's time is known even where no actor is.
 	if (kind == SentenceKind::RunQueue && all_ns_)
-		return {WaitsText(), ""};
-	if (kind == SentenceKind::Busy && all_ns_)
-		return {BusyText(), actors_.empty() ? "" : Ranked()[0]->second.advice};
-	if (Sum().ns == 0)
+		culprit.clause = WaitsText();
+	else if (kind == SentenceKind::Busy && all_ns_)
+		culprit.clause = BusyText();
+	else if (sum.ns == 0)
 		return {};
-	if (kind == SentenceKind::Fork)
-		return {ForksText(), ""};
-	if (kind == SentenceKind::Faults)
-		return {FaultsText(), ""};
-	const Named &first = *Ranked()[0];
-	return {ActorText(first), first.second.advice};
+	else if (kind == SentenceKind::Fork)
+		culprit.clause = ForksText();
+	else if (kind == SentenceKind::Faults)
+		culprit.clause = FaultsText();
+	else
+		culprit.clause = ActorText(*Ranked()[0]);
+	// Forks have their own sum: all_ns_ has only their part in slow requests' scenes.
+	const uint64_t all_ns = kind == SentenceKind::Fork ? sum.ns : all_ns_;
+	if (static_cast<double>(first.ns) >= kMainPart * static_cast<double>(all_ns)) {
+		culprit.subject = first.subject;
+		culprit.behind_fsync = first.behind_fsync;
+	}
+	return culprit;
 }
 
 } // namespace forktail::analysis

@@ -276,8 +276,6 @@ constexpr const char *kTls = "TLS (libssl, libcrypto)", *kTlsHandshakes = "TLS h
 std::string TransactionText(const Scene &scene, const OwnCode &own, uint64_t from_ns, uint64_t to_ns);
 // The noun for a group: "KEYS", "EVAL (Lua script)", "Eviction of keys". `names`: at least one activity.
 std::string BusyActor(const std::vector<std::string> &names);
-// What to do about it, a sentence; "" for most.
-std::string BusyAdvice(const std::vector<std::string> &names);
 // Adds the event-loop iterations that overlap the scene, and their calls. False: a span may contain several
 // iterations.
 bool CountIterations(const Scene &scene, uint64_t *count, IterationCalls *calls);
@@ -307,7 +305,9 @@ private:
 		uint64_t ns = 0, longest_ns = 0, times = 0;
 		std::set<int> cpus;
 		std::set<uint32_t> tids; // of CPU holders
-		std::string advice;
+		std::string meanwhile;	 // as of Culprit
+		std::string subject;	 // likewise
+		bool behind_fsync = false;
 		std::map<std::string, uint64_t> during; // time by the command in which it was; "": unknown
 		uint64_t own_sends_ns = 0;		// of soft interrupts in the server's own sends
 		std::set<std::string> senders;		// of the command: clients; "": unknown ones

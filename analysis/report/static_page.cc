@@ -168,11 +168,13 @@ std::string HeaderHtml(const Explanation &e, const std::string &title, const std
 		       const std::vector<std::string> &warnings)
 {
 	const Answer answer = AnswerOf(e);
+	const std::string remedy = FirstRemedyText(e);
 	return "<div class=\"brand\">forktail <span class=\"muted\">" FORKTAIL_VERSION "</span></div>\n<h1>" +
 	       Escaped(title) + "</h1>\n<p class=\"answer\">" +
 	       (answer.causes.empty() ? "" : Mark(answer.causes[0]) + " ") + Escaped(answer.text) + "</p>\n" +
-	       TilesHtml(e) + "<p class=\"slow\">" + Escaped(SlowText(e)) + "</p>\n" +
-	       WarningsHtml(warnings) + FactsHtml(facts);
+	       (remedy.empty() ? "" : "<p class=\"remedy\">" + Escaped(remedy) + "</p>\n") + TilesHtml(e) +
+	       "<p class=\"slow\">" + Escaped(SlowText(e)) + "</p>\n" + WarningsHtml(warnings) +
+	       FactsHtml(facts);
 }
 
 std::string CausesHtml(const Explanation &e)

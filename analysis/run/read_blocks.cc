@@ -389,6 +389,8 @@ void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 		AddPipe(t_ns, pid, j, run);
 	else if (common::Text(j, "kind") == "probe")
 		AddProbe(t_ns, pid, j, run);
+	else if (common::Text(j, "kind") == "settings")
+		run->info.redis_config.merge(common::TextMap(j, "settings"));
 	else if (common::Text(j, "kind") == "tracer")
 		run->tracers[pid] = common::Text(j, "comm");
 	else {

@@ -142,7 +142,7 @@ void ReadRunInfo(const std::string &path, Run *run)
 	run->info.kernel = common::Text(j, "kernel");
 	run->info.versions = common::TextMap(j, "versions");
 	run->info.commands = common::Texts(j, "commands");
-	run->info.redis_config = common::TextMap(j, "redis_config");
+	run->info.redis_config.merge(common::TextMap(j, "redis_config"));
 	run->info.rss_bytes = common::Whole(j, "rss_bytes");
 	if (const common::Json *reports = common::Member(j, "server_reports"); reports && reports->is_array())
 		for (const common::Json &report : *reports)

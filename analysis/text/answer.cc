@@ -147,9 +147,7 @@ std::string MeanwhileText(const Explanation &e, Cause cause)
 std::string NetworkAdvice(const Explanation &e)
 {
 	if (TcpExplains(e))
-		return e.tcp.nagle_ns * 2 >= e.tcp.explained_ns()
-			   ? " Set TCP_NODELAY at the end that holds data back."
-			   : "";
+		return "";
 	const std::string tcp = TcpText(e.tcp, e.run);
 	const std::string known = tcp.empty() ? "" : " TCP: " + tcp + ".";
 	if (NetworkIsSeen(e))
@@ -200,10 +198,11 @@ std::string ClauseOf(const Explanation &e, Cause cause)
 	return InfoOf(cause).meaning;
 }
 
-std::string AdviceOf(const Explanation &e, Cause cause)
+std::string PeerMeanwhileOf(const Explanation &e, Cause cause)
 {
 	const auto found = e.culprits.find(cause);
-	return found == e.culprits.end() || found->second.advice.empty() ? "" : " " + found->second.advice;
+	return found == e.culprits.end() || found->second.meanwhile.empty() ? ""
+									    : " " + found->second.meanwhile;
 }
 
 std::string ShareText(const Explanation &e, Cause cause)
@@ -340,13 +339,12 @@ Answer AnswerOf(const Explanation &e)
 	answer.text += WhatIfText(e);
 	if (lead.late_first) {
 		answer.causes.insert(answer.causes.begin(), Cause::ClientLate);
-		answer.text += AdviceOf(e, Cause::ClientLate);
 	} else if (lead.late) {
 		answer.text += " The load generator itself delayed " + ShareText(e, Cause::ClientLate) +
 			       " of this time (client-late).";
 	}
 	for (Cause cause : lead.causes)
-		answer.text += AdviceOf(e, cause);
+		answer.text += PeerMeanwhileOf(e, cause);
 	if (std::ranges::find(lead.causes, Cause::Held) != lead.causes.end())
 		answer.text += MeanwhileText(e, Cause::Held);
 	if (std::ranges::find(lead.causes, Cause::Network) != lead.causes.end()) {
@@ -359,6 +357,53 @@ Answer AnswerOf(const Explanation &e)
 std::string AnswerText(const Explanation &e)
 {
 	return AnswerOf(e).text;
+}
+
+// " forktail try 'config set lazyfree-lazy-user-del yes' --port 6379 measures it on this server."; "" if it
+// cannot be tried, or the server is of another host.
+static std::string TryText(const Explanation &e, const RemedyInfo &info)
+{
+	const std::string set = "CONFIG SET ";
+	std::string command = info.command;
+	if (info.change != RemedyInfo::Live || !command.starts_with(set) ||
+	    command.find(',') != std::string::npos || command.find(" and ") != std::string::npos ||
+	    e.run.servers.size() != 1 || !OnOneHost(e.run))
+		return "";
+	const std::string &server = e.run.servers[0];
+	const std::string unix_socket = "unix:";
+	const size_t colon = server.rfind(':');
+	const std::string target = server.starts_with(unix_socket)
+				       ? "--unix " + server.substr(unix_socket.size())
+				   : colon == std::string::npos ? ""
+								: "--port " + server.substr(colon + 1);
+	std::ranges::replace(command, '\'', '"');
+	return target.empty()
+		   ? ""
+		   : " To measure it on this server: forktail try 'config set " + command.substr(set.size()) +
+			 "' " + target + (*info.loses ? " --accept-data-loss" : "") + ".";
+}
+
+std::string RemedyText(const Explanation &e, const Remedy &remedy)
+{
+	const RemedyInfo &info = *remedy.info;
+	std::string text = info.text;
+	text[0] = static_cast<char>(std::tolower(text[0]));
+	text = "What to do: " + text + (*info.command ? " (" + std::string(info.command) + ")" : "") +
+	       (remedy.seen.empty() ? "" : ", because " + remedy.seen) + ".";
+	const NamedLatency &figure = *e.lead.figure;
+	if (static_cast<double>(remedy.without_ns) <=
+	    (1 - kNoticeable) * static_cast<double>(e.blame.latencies.*figure.value))
+		text += std::string(" At best ") + (figure.percentile < 100 ? figure.name : "the maximum") +
+			" becomes " + common::FormatDuration(remedy.without_ns) + ".";
+	if (*info.loses)
+		text += " A crash may then lose " + std::string(info.loses) + ".";
+	return text + TryText(e, info);
+}
+
+std::string FirstRemedyText(const Explanation &e)
+{
+	const std::vector<Remedy> remedies = RemediesOf(e);
+	return remedies.empty() ? "" : RemedyText(e, remedies[0]);
 }
 
 // Sentences about requests, slow requests, drops, cost and notes.

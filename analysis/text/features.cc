@@ -162,6 +162,7 @@ std::string FeaturesJson(const Explanation &e)
 			 {"forktail", FORKTAIL_VERSION},
 			 {"answer", Cut(answer.text, kAnswerBytes)},
 			 {"verdict", VerdictOf(answer)},
+			 {"remedy", Cut(FirstRemedyText(e), kAnswerBytes)},
 			 {"requests", RequestsOf(e)},
 			 {"slow",
 			  {{"threshold_ns", e.blame.threshold_ns},

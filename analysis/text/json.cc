@@ -689,6 +689,24 @@ Out VerdictJson(const Answer &answer)
 	return {{"kind", answer.kind}, {"causes", causes}, {"sure", answer.sure}};
 }
 
+Out RemediesJson(const Explanation &e)
+{
+	Out remedies = Out::array();
+	for (const Remedy &remedy : RemediesOf(e)) {
+		const RemedyInfo &info = *remedy.info;
+		Out one = {{"id", info.id},
+			   {"cause", CauseName(remedy.cause)},
+			   {"text", info.text},
+			   {"seen", remedy.seen},
+			   {"command", info.command},
+			   {"loses", info.loses},
+			   {"measured", RemedyMeasured(info)}};
+		one["what_if"][e.lead.figure->name] = remedy.without_ns;
+		remedies.push_back(one);
+	}
+	return remedies;
+}
+
 // Every slow request with its parts, which add up to its latency.
 void WriteSlowRequests(const Explanation &e, JsonWriter *out)
 {
@@ -715,6 +733,7 @@ bool WriteExplainJson(const Explanation &e, FILE *file, bool requests)
 			{"run", e.run.path},
 			{"answer", answer.text},
 			{"verdict", VerdictJson(answer)},
+			{"remedies", RemediesJson(e)},
 			{"requests", RequestsJson(e)},
 			{"loads", LoadsJson(e.run)},
 			{"slow",

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <string>
 
 #include "recording/recording.h"
 
@@ -645,6 +646,23 @@ Cause WaitCauseOf(uint8_t span_flags)
 	if (span_flags & FT_SPAN_THROTTLED)
 		return Cause::CpuQuota;
 	return span_flags & FT_SPAN_KSOFTIRQD ? Cause::SoftirqDeferred : Cause::RunQueue;
+}
+
+bool RemedyInfo::IsFor(const char *cause) const
+{
+	return (" " + std::string(causes) + " ").find(" " + std::string(cause) + " ") != std::string::npos;
+}
+
+const char *RemedyMeasured(const RemedyInfo &remedy)
+{
+	static const char *const names[] = {"", "lowers", "untested"};
+	return names[remedy.measured];
+}
+
+const char *RemedyChange(const RemedyInfo &remedy)
+{
+	static const char *const names[] = {"live", "config", "restart", "host", "other"};
+	return names[remedy.change];
 }
 
 bool CauseByName(const char *name, Cause *cause)

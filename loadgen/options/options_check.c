@@ -153,6 +153,14 @@ static uint32_t tests_wanted(const struct options *o)
 }
 
 /* Options that leave nothing to search for, or end a search's runs differently. */
+static void check_intrinsic(const struct options *o, char *error, size_t size)
+{
+	if (o->mode == MODE_INTRINSIC && o->period_ns && (o->period_ns < 1000 || o->period_ns > 1000000000))
+		snprintf(error, size, "--period is from 1us to 1s");
+	else if (o->mode == MODE_INTRINSIC && o->duration_ns && o->duration_ns < o->period_ns)
+		snprintf(error, size, "--duration is shorter than --period");
+}
+
 static void check_find(const struct options *o, char *error, size_t size)
 {
 	if (!o->find_count && o->svg_path)
@@ -397,6 +405,8 @@ void options_check(struct options *o, char *error, size_t size)
 		check_what(o, error, size);
 	if (!*error)
 		check_find(o, error, size);
+	if (!*error)
+		check_intrinsic(o, error, size);
 	if (!*error)
 		fill_in(o);
 	if (!*error)

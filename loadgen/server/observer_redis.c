@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Redis' own statistics: INFO, slow log, Valkey's logs of large requests and replies (COMMANDLOG, 8.1),
- * latency monitor; at the begin and at the end also the counters of each command. The link sends and waits,
+ * latency monitor; at the begin and at the end also the counters of each command; at the begin the settings
+ * that explain's remedies depend on. The link sends and waits,
  * so that a stop is immediate. Redis' times are whole seconds of the wall clock. An event seen between two
  * questions happened between them, and within its second: the estimate is the middle of the remaining
  * interval, the error half its length. */
@@ -62,6 +63,21 @@ static const char *const facts[] = {"role", "loading", "rdb_bgsave_in_progress",
 				    "master_link_status"};
 enum { FACTS = sizeof(facts) / sizeof(*facts) };
 
+/* Settings, asked for one by one: servers before Redis 7 take one pattern, and a pattern of all has
+ * passwords. */
+static const char *const settings[] = {"activedefrag",
+				       "appendfsync",
+				       "appendonly",
+				       "auto-aof-rewrite-percentage",
+				       "bgsave_cpulist",
+				       "client-output-buffer-limit",
+				       "io-threads",
+				       "lazyfree-lazy-user-del",
+				       "lazyfree-lazy-user-flush",
+				       "no-appendfsync-on-rewrite",
+				       "replica-lazy-flush",
+				       "save"};
+
 struct event {
 	char name[48];
 	long long unix_s, latest_ms, max_ms;
@@ -78,6 +94,7 @@ struct redis {
 	bool announced; /* this connection's server has been recorded */
 	bool refused[QUESTIONS];
 	bool counted[QUESTIONS];	 /* the counters of this process were noted */
+	bool set;			 /* so were its settings, or they are not allowed */
 	char error_word[QUESTIONS][32];	 /* first word of the last error reply */
 	uint64_t asked_ns[QUESTIONS];	 /* when last */
 	uint64_t answered_ns[QUESTIONS]; /* in this round; 0: not asked */
@@ -209,6 +226,7 @@ static void take_run_id(struct redis *v, const char *run_id)
 			v->log[i].counts = true;
 			v->counted[i] = false;
 		}
+		v->set = false;
 		v->event_count = 0;
 	}
 	snprintf(v->run_id, sizeof(v->run_id), "%s", run_id);
@@ -460,6 +478,37 @@ static int ask(struct redis *v, struct link *l, enum question q)
 	return 0;
 }
 
+/* Settings that the server does not know are not noted. Returns 0 or a negative errno. */
+static int ask_settings(struct redis *v, struct link *l)
+{
+	json_t *n = json_note(ft_now_ns(), "settings"), *values = json_put_object(n, "settings");
+
+	json_put_text(n, "run_id", v->run_id);
+	for (size_t i = 0; i < sizeof(settings) / sizeof(*settings) && !v->set; i++) {
+		const char *const words[] = {"CONFIG", "GET", settings[i]};
+		redisReply *r = link_ask(l, 3, words);
+
+		if (!r) {
+			json_decref(n);
+			return l->failed;
+		}
+		if (r->type == REDIS_REPLY_ERROR && strncasecmp(r->str, "LOADING", 7) != 0) {
+			note_refusal(v->to, "CONFIG GET", r->str);
+			v->set = true;
+		} else if (r->type == REDIS_REPLY_ARRAY && r->elements == 2 && is_text(r->element[1])) {
+			json_put_text(values, settings[i], r->element[1]->str);
+		}
+		freeReplyObject(r);
+	}
+	if (!v->set && json_object_size(values)) {
+		v->set = true;
+		write_json_note(v->to->writer, n);
+	} else {
+		json_decref(n);
+	}
+	return 0;
+}
+
 /* Notes that the observer waited for long. */
 static void note_slow(struct redis *v, uint64_t since_ns, const uint64_t took_ns[QUESTIONS])
 {
@@ -512,10 +561,10 @@ static int ask_round(void *view, struct link *l)
 {
 	struct redis *v = view;
 	uint64_t round_ns = ft_now_ns(), took_ns[QUESTIONS] = {0};
+	int rc = 0;
 
 	for (enum question q = INFO; q < QUESTIONS; q++) {
-		int rc = is_due(v, q) ? ask(v, l, q) : 0;
-
+		rc = is_due(v, q) ? ask(v, l, q) : 0;
 		if (rc)
 			return rc;
 		if (v->asked_ns[q] < round_ns)
@@ -525,8 +574,10 @@ static int ask_round(void *view, struct link *l)
 			note_connection(v, v->answered_ns[q]);
 	}
 	note_connection(v, ft_now_ns()); /* even INFO may not be allowed */
+	if (!v->set)
+		rc = ask_settings(v, l);
 	note_slow(v, round_ns, took_ns);
-	return 0;
+	return rc;
 }
 
 static void ask_last(void *view, struct link *l)

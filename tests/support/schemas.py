@@ -22,6 +22,7 @@ OUTPUTS = {
     ("diff", "--json"): (),
     ("doctor", "--settings"): ("--settings",),
     ("doctor", "--json"): (),
+    ("causes", "--json"): (),
     ("watch", "--json"): (),
     ("forecast", "--json"): (),
     ("try", "--json"): (),

@@ -51,6 +51,7 @@ class RunOptions:
     scale: str = "small"
     out: str = ""  # empty: runs/NAME-<time>
     repeats: int = 1
+    reverse: bool = False
     resume: bool = False
     no_client: bool = False  # do not record load generators, whatever the scenario says
     document: str = ""  # Markdown file with sections to replace, see write_section
@@ -275,6 +276,7 @@ def _run_one(session: Session, scenario: Scenario, options: RunOptions, director
         out=directory,
         load_average=load_average,
         repeats=options.repeats,
+        reverse=options.reverse,
         resume=options.resume and os.path.exists(directory),
         command=options.command,
         settings=options.settings,

@@ -14,6 +14,7 @@ import time
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 import forktail
 from forktail.failure import Failure
@@ -47,6 +48,7 @@ class ExperimentOptions:
     out: str
     load_average: float  # of the machine before the first scenario of the command, over one minute
     repeats: int = 1  # of the whole sweep, so that drift affects all points
+    reverse: bool = False  # groups of points from the last to the first
     resume: bool = False
     command: str = ""  # as typed
     settings: dict[str, str] = field(default_factory=dict)  # changed constants and sizes
@@ -299,7 +301,13 @@ class _Experiment:
     def run_tasks(self) -> None:
         # Points on the same servers must be repeated together, because the servers' data depends on the earlier points.
         undone = {task.group for task in self.tasks if not os.path.exists(self.file_of(task))}
-        left = [task for task in self.tasks if task.group in undone]
+        groups = [list(group) for _, group in groupby(self.tasks, lambda task: task.group)]
+        left = [
+            task
+            for group in (reversed(groups) if self.options.reverse else groups)
+            for task in group
+            if task.group in undone
+        ]
         start_ns = time.monotonic_ns()
         for i, task in enumerate(left):
             number = len(self.tasks) - len(left) + i + 1

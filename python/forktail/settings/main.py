@@ -2,17 +2,20 @@
 """Prints the settings of a server and its host that cause spikes: the second part of `forktail doctor TARGET`."""
 
 import json
+import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from forktail.failure import Failure
 from forktail.options import JSON_OPTIONS, Command, Option
+from forktail.programs import program
 from forktail.recording import open as open_run
 from forktail.servers.running import OPTIONS, connect, failures_of
 from forktail.settings.facts import Facts, read_facts
-from forktail.settings.rows import ROWS
+from forktail.settings.rows import ROWS, Row
 from forktail.text import format_duration, format_share
 
 # Causes with so many reasons that their time says nothing about one setting.
@@ -52,20 +55,37 @@ class Finding:
     cause: str
     seen: str
     why: str
+    text: str
     command: str
     loses: str
+    measured: str
     in_recording: Seen | None = None  # None: no recording, or nothing that it could say
+
+
+@cache
+def remedies() -> dict[str, Any]:
+    """The table of remedies by id, as `forktail causes --json` prints it. Raises Failure if forktail is missing."""
+    words = [str(program("forktail")), "causes", "--json"]
+    printed = subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout
+    return {one["id"]: one for one in json.loads(printed)["remedies"]}
+
+
+def _cause(row: Row) -> str:
+    """Its first one; "": none."""
+    return str((remedies()[row.id]["causes"] or [""])[0])
+
+
+def _finding(row: Row, facts: Facts, recorded: Mapping[str, Seen]) -> Finding:
+    remedy, cause = remedies()[row.id], _cause(row)
+    return Finding(
+        row.id, cause, row.seen(facts), row.why(facts), remedy["text"], remedy["command"], remedy["loses"],
+        remedy["measured"], recorded.get(cause),
+    )  # fmt: skip
 
 
 def findings(facts: Facts, recorded: Mapping[str, Seen] | None = None) -> list[Finding]:
     """The rows that apply, in the table's order; with what a recording has about causes, by their time in it."""
-    found = [
-        Finding(
-            row.id, row.cause, row.seen(facts), row.why(facts), row.command, row.loses, (recorded or {}).get(row.cause)
-        )
-        for row in ROWS
-        if row.applies(facts)
-    ]  # fmt: skip
+    found = [_finding(row, facts, recorded or {}) for row in ROWS if row.applies(facts)]
     return sorted(found, key=lambda one: -one.in_recording.share if one.in_recording else 0)
 
 
@@ -74,7 +94,7 @@ def causes_of(explanation: Mapping[str, Any]) -> dict[str, Seen]:
     requests = explanation["requests"]
     things = "requests" if requests["from"] == "request-log" else "iterations"
     now = requests["latency_ns"]["p99.9"]
-    seen = {row.cause: Seen(things, 0, now, now) for row in ROWS if row.cause}
+    seen = {cause: Seen(things, 0, now, now) for cause in map(_cause, ROWS) if cause}
     for one in explanation["causes"]:
         seen[one["cause"]] = Seen(things, one["share"], now, one["what_if"]["p99.9"])
     return {cause: one for cause, one in seen.items() if cause not in _OF_MANY_REASONS}
@@ -100,7 +120,8 @@ def _text(address: str, found: list[Finding], facts: Facts) -> str:
             f"  {one.seen[0].upper()}{one.seen[1:]}" + (f" ({one.cause})" if one.cause else ""),
             f"    Why here: {one.why}.",
             *([_seen_text(one.cause, one.in_recording)] if one.in_recording else []),
-            f"    To change it: {one.command}." + (f" It may lose {one.loses}." if one.loses else ""),
+            f"    What to do: {one.text[0].lower()}{one.text[1:]}" + (f" ({one.command})." if one.command else "."),
+            *([f"    A crash may then lose {one.loses}."] if one.loses else []),
         ]
     return "\n".join(lines) + "\n"
 

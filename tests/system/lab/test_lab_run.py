@@ -4,6 +4,7 @@ resumed after the lab was killed.
 """
 
 import json
+import re
 from pathlib import Path
 from signal import SIGKILL
 from typing import NamedTuple
@@ -235,6 +236,14 @@ def test_repeats_have_ranges_two_runs_are_compared_and_finished_points_are_not_r
             f"forktail lab: {first.run} was started with another scenario file, settings, scale or number of repeats\n"
         )
     first.check_nothing_left()
+
+
+def test_a_run_in_reverse_order_has_the_same_table(start_lab):
+    lab = start_lab(sweep("[1, 2, 4]"))
+    lab.run_scenario("--reverse", "--repeat", 2)
+    order = re.findall(r"point \d of 6: clients (\d) \((\d) of 2\)", lab.err)
+    assert order == [(clients, repeat) for repeat in "21" for clients in "421"]
+    assert [point["values"]["clients"] for point in lab.results()] == ["1", "2", "4"]
 
 
 def test_a_killed_run_continues_where_it_was(start_lab):

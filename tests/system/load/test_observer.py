@@ -205,7 +205,9 @@ def test_a_refusal_of_the_server_is_noted_once_and_the_question_is_not_repeated(
     o.rounds(4)
     o.end()
     refused = o.notes("observer-refused")
-    assert [note["command"] for note in refused] == ["SLOWLOG GET", "LATENCY LATEST", "LATENCY HISTOGRAM"]
+    assert [note["command"] for note in refused] == [
+        "SLOWLOG GET", "LATENCY LATEST", "LATENCY HISTOGRAM", "CONFIG GET",
+    ]  # fmt: skip
     assert all("NOPERM" in note["error"] for note in refused)
     assert b"secret-word" not in o.log_path.read_bytes()
 

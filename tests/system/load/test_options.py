@@ -25,6 +25,8 @@ WRONG = [
     (["--busy-poll", "--threads", "1024", "-c", "1024"], "and one more"),
     (["--busy-poll", "--blocking"], "but --blocking sleeps in read()"),
     (["--busy-poll", "--intrinsic"], "--intrinsic measures wake-ups"),
+    (["--intrinsic", "--period", "5s"], "--period is from 1us to 1s"),
+    (["--intrinsic", "--period", "500ms", "--duration", "100ms"], "--duration is shorter than --period"),
     (["--arrival-times", "-s", "/tmp/x"], "--arrival-times needs TCP"),
     (["--arrival-times", "--server", "h:1", "--server", "unix:///tmp/x"], "--arrival-times needs TCP"),
     (["--arrival-times", "--tls"], "TLS hides which bytes arrived when"),

@@ -182,8 +182,12 @@ struct Episode {
 
 // The event, code or process behind a cause, over all episodes with evidence (scene.h).
 struct Culprit {
-	std::string clause; // "fork() for BGREWRITEAOF took 43.7 ms"; "" if unknown
-	std::string advice; // a sentence; "" for most
+	std::string clause;    // "fork() for BGREWRITEAOF took 43.7 ms"; "" if unknown
+	std::string meanwhile; // what another recorded process did then, a sentence; "" for most
+	// What has most of the time, for remedies: the purpose of forks ("BGSAVE"), a file, a CPU holder
+	// ("snapshot child"), or an activity ("command/KEYS"); "" if nothing has.
+	std::string subject = "";
+	bool behind_fsync = false; // of waits for the file
 };
 using Culprits = std::map<Cause, Culprit>;
 

@@ -253,6 +253,21 @@ std::string OverloadNote(const Explanation &e);
 Serving FindServers(const LogFacts &facts, const Accounts &accounts, Reading *reading,
 		    Explanation *explanation);
 
+// What to do about the causes that the answer names.
+
+struct Remedy {
+	const RemedyInfo *info;
+	Cause cause;
+	std::string seen;    // why it fits: "appendfsync is always"; "" if the answer says it
+	uint64_t without_ns; // the answer's percentile without the cause: at best it becomes this
+};
+
+// The remedies whose condition was seen to hold, for the answer's first cause first. Advice whose condition
+// is not recorded is not among them.
+std::vector<Remedy> RemediesOf(const Explanation &e);
+// The ids of those whose condition remedies.cc looks for.
+std::vector<std::string> RemediesWithCondition();
+
 // Explains a run: from its path to an Explanation.
 
 struct ExplainOptions {

@@ -489,6 +489,7 @@ struct RunInfo {
 	std::string kernel;
 	std::map<std::string, std::string> versions;
 	std::vector<std::string> commands;
+	// Of the load's first server: from run.json, or from the load generator's observer.
 	std::map<std::string, std::string> redis_config;
 	uint64_t rss_bytes = 0; // 0: not reported
 	std::string text;	// the file's text, not sanitized

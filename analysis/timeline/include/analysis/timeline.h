@@ -91,6 +91,32 @@ inline constexpr CauseInfo kCauseTable[] = {
 #undef CAUSE
 };
 
+// A remedy: remedies.def has one row for each.
+struct RemedyInfo {
+	enum Change { Live, Config, Restart, Host, Other };
+	enum Measured { No, Lowers, Untested };
+	const char *id;
+	const char *causes; // names, with spaces between
+	const char *when, *text, *command;
+	Change change;
+	const char *loses;
+	Measured measured;
+
+	bool IsFor(const char *cause) const;
+};
+
+inline constexpr RemedyInfo kRemedyTable[] = {
+#define REMEDY(id, causes, when, text, command, change, loses, measured)                                     \
+	{id, causes, when, text, command, RemedyInfo::change, loses, RemedyInfo::measured},
+#include "remedies.def"
+#undef REMEDY
+};
+
+// "lowers", "untested" or "", for scripts.
+const char *RemedyMeasured(const RemedyInfo &remedy);
+// How it is changed: "live", "config", "restart", "host" or "other", likewise.
+const char *RemedyChange(const RemedyInfo &remedy);
+
 constexpr int CountOf(Kind kind)
 {
 	int count = 0;

@@ -44,7 +44,7 @@ struct Rule {
 bool ParseRule(const std::string &text, Rule *rule, std::string *error);
 
 // The configuration of the service (TOML; /etc/forktail/record.toml). [record] becomes options of
-// forktail-record; triggers, snapshots and metrics are for forktail-guard. docs/guides/always-on.md describes
+// forktail-record; triggers, snapshots and metrics are for forktail-guard. contrib/record.toml describes
 // each key.
 
 // The command to run after a snapshot, of one trigger or the common one.

@@ -499,8 +499,8 @@ TEST_CASE("answer: share, cause and what-if percentile follow the culprit")
 	CHECK(AnswerText(e) ==
 	      "fork() for BGREWRITEAOF took 43.7 ms: 55.0 % of the slow requests' time (fork). Without forks "
 	      "p99.9 would be 8.90 ms instead of 31.3 ms.");
-	e.culprits[Cause::Fork].advice = "Fork less.";
-	CHECK(AnswerText(e).ends_with(" instead of 31.3 ms. Fork less."));
+	e.culprits[Cause::Fork].meanwhile = "Meanwhile a peer slept.";
+	CHECK(AnswerText(e).ends_with(" instead of 31.3 ms. Meanwhile a peer slept."));
 	e.culprits.clear();
 	CHECK(AnswerText(e).starts_with("fork() copying page tables"));
 	CHECK(std::string(AnswerOf(e).kind) == "cause");
@@ -538,8 +538,7 @@ TEST_CASE(
 {
 	Explained e = ExplainedBy({Row(Cause::ClientLate, 0.7, 25 * ms), Row(Cause::RunQueue, 0.3, 16 * ms)});
 	e.culprits[Cause::RunQueue].clause = "redis-server (1) waited 300 ms for a CPU that python3 held";
-	e.culprits[Cause::ClientLate] = {"The load generator waited 2.86 s for a CPU",
-					 "Give it its own CPU."};
+	e.culprits[Cause::ClientLate].clause = "The load generator waited 2.86 s for a CPU";
 	CHECK(AnswerText(e) ==
 	      "redis-server (1) waited 300 ms for a CPU that python3 held: 30.0 % of the slow "
 	      "requests' time (run-queue). Without these waits for a CPU p99.9 would be 16.0 ms instead "
@@ -550,8 +549,7 @@ TEST_CASE(
 	CHECK(AnswerText(late) ==
 	      "The load generator itself delayed 70.0 % of the slow requests' time (client-late), which "
 	      "is an error of measurement: it waited 2.86 s for a CPU; besides, redis-server (1) waited "
-	      "300 ms for a CPU that python3 held: 30.0 % of that time (run-queue). Give it its own "
-	      "CPU.");
+	      "300 ms for a CPU that python3 held: 30.0 % of that time (run-queue).");
 }
 
 TEST_CASE("answer: the network is named without a doubt only if the server's kernel saw the requests")
