@@ -117,9 +117,9 @@ class Bench:
         for name, size_mb, label, costs in self.rows:
             rows.append([name, f"{size_mb:,.0f}"] + ([label or "after"] if self.options.against else []) +
                         [overhead_page.middle([getattr(c, of) for c in costs], digits)
-                         for of, digits in (("wall_s", 2), ("user_s", 2), ("system_s", 2), ("peak_mb", 0))])
+                         for of, digits in (("wall_s", 2), ("user_s", 2), ("peak_mb", 0))])
         head = ["", "MB on disk"] + (["build"] if self.options.against else [])
-        return overhead_page.table(head + ["wall, s", "user, s", "system, s", "peak memory, MB"], rows)
+        return overhead_page.table(head + ["wall, s", "user, s", "peak memory, MB"], rows)
 
     def heading(self):
         text = (f"`{' '.join(['bench/explain.sh', *sys.argv[1:]])}`, {time.strftime('%Y-%m-%d')}, {bench.host()}, "

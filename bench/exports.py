@@ -56,7 +56,7 @@ def measure(forktail, run, name, out, times):
     size_mb = size_of(out) / 1e6
     remove(out)
     middles = [overhead_page.middle([getattr(c, of) for c in costs], digits)
-               for of, digits in (("wall_s", 2), ("user_s", 2), ("system_s", 2), ("peak_mb", 0))]
+               for of, digits in (("wall_s", 2), ("user_s", 2), ("peak_mb", 0))]
     return middles + [f"{size_mb:,.1f}"]
 
 
@@ -91,16 +91,15 @@ def main():
             run = os.path.join(directory, "run")
             os.mkdir(run)
             subprocess.run([os.path.join(programs, "bench_explain_run"), run, f"{millions:g}"], check=True)
-            size_mb = explain_speed.in_cache(run) / 1e6
+            explain_speed.in_cache(run)
             for name in options.format or formats_of(forktail):
-                rows.append([f"{name}, {millions:g} million", f"{size_mb:,.0f}"] +
-                            measure(forktail, run, name, os.path.join(directory, "out"), options.runs))
+                rows.append([f"{name}, {millions:g} million"] + measure(forktail, run, name, os.path.join(directory, "out"), options.runs))
             shutil.rmtree(run)
     heading = (f"`{' '.join(['bench/exports', *sys.argv[1:]])}`, {time.strftime('%Y-%m-%d')}, {bench.host()}, "
                f"{load_average:.2f} at the start. Median (and range) of {options.runs}.")
     if options.force and load_average >= quiet.LOAD_LIMIT:
         heading = "**Measured with `--force`, on a busy machine.** " + heading
-    head = ["", "run, MB on disk", "wall, s", "user, s", "system, s", "peak memory, MB", "export, MB"]
+    head = ["", "wall, s", "user, s", "peak memory, MB", "export, MB"]
     text = f"{heading}\n\n{overhead_page.table(head, rows)}"
     print(text)
     if options.write:

@@ -17,14 +17,14 @@ AIMS = {"default": 1.05, "light": 1.02}
 AIM_SETUPS = ("unix", "tcp")
 AIM_PAIRS = 5  # fewer pairs decide nothing
 FEWEST_RUNS = 5  # per second; rarer programs are not listed
-MOST_PROGRAMS = 6
+MOST_PROGRAMS = 3
 
 
 def middle(values, digits=3):
     """Median and range."""
     if not values:
         return "-"
-    return (f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} .. {max(values):.{digits}f})"
+    return (f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}-{max(values):.{digits}f})"
             if len(values) > 1 else f"{values[0]:.{digits}f}")
 
 
@@ -105,10 +105,6 @@ def pairs_of(run):
            for setup in run.setups]
     rows = [["off: CPU s per million requests", *off], *spread(run, lambda m: m.cost, run.setups)]
     text = [heading(run), verdict(run), table(head, rows)]
-    closed = [setup for setup in run.setups if setup.how != "half"]
-    if closed:
-        text.append(table(["requests per second, on : off", *(s.name for s in closed)],
-                          spread(run, lambda m: m.rate, closed)))
     for setup in (s for s in run.setups if s.how == "half"):
         text.append(half(run, setup))
     return "\n\n".join(part for part in text if part)
@@ -161,18 +157,25 @@ def programs(run):
 
 
 def peers(run):
-    """What each of the other programs was asked to record, what it lacks, and what cannot run here."""
-    rows, absent = [], [f"- {name}: {why}." for name, why in run.absent.items() if name not in run.peer_names]
+    """What each of the other programs was asked to record and what it lacks, and which could not run here."""
+    rows, reasons = [], {}
+    for name, why in run.absent.items():
+        if name not in run.peer_names:
+            reasons.setdefault(why, []).append(name)
     for peer in run.peers:
         lacks = peer.lacks
         for part in peer.parts:
             why = peer.absent.get(part) or run.absent.get(peer.name)
-            rows.append([peer.name, f"`{' '.join(part.argv).format(pid='PID', dir='.', bt='overhead.bt')}`",
-                         part.asked + (f" (not measured: {why})" if why else ""), lacks])
+            command = f"`{' '.join(part.argv).format(pid='PID', dir='.', bt='overhead.bt')}`"
+            if why:
+                reasons.setdefault(why, []).append(command)
+                continue
+            rows.append([peer.name, command, part.asked, lacks])
             lacks = '"'
     text = [table(["peer", "command", "what it was asked", "what it does not record"], rows)] if rows else []
+    absent = [f"{', '.join(names)}: {why}" for why, names in reasons.items()]
     if absent:
-        text.append("Not measured:\n" + "\n".join(absent))
+        text.append("Not measured here: " + "; ".join(absent) + ".")
     return "\n\n".join(text)
 
 

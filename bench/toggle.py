@@ -266,6 +266,25 @@ def row(setup, profile, slices, others):
             str(on.slices if on else 0), f"{others:.0f}"]
 
 
+def with_other_build(rows):
+    head = ["load", "profile", "off, CPU ns a request", "off, requests/s", "on : off", "ns a request", "old : off", "on : old", "slices on",
+            "others, % of a CPU"]
+    return overhead_page.table(head, rows)
+
+
+def by_profile(rows):
+    """A row per profile, a column per load: on : off, and ns a request more."""
+    cells = {(load, profile): f"{ratio}, {more} ns" if ratio != "-" else "-" for load, profile, _, _, ratio, more, *_ in rows}
+    loads, profiles = (list(dict.fromkeys(row[i] for row in rows)) for i in (0, 1))
+    span = lambda values: f"{min(values):,}-{max(values):,}"
+    of = {load: [[int(row[i].replace(",", "")) for row in rows if row[0] == load] for i in (2, 3)] for load in loads}
+    lines = [["off: CPU ns a request", *(span(of[load][0]) for load in loads)], ["off: requests/s", *(span(of[load][1]) for load in loads)]]
+    lines += [[profile, *(cells.get((load, profile), "-") for load in loads)] for profile in profiles]
+    others, slices = ([int(row[i]) for row in rows] for i in (9, 8))
+    return (overhead_page.table(["on : off", *loads], lines) +
+            f"\n\nOther work took {span(others)} % of a CPU; each ratio is of {span(slices)} slices with the recorder.")
+
+
 def run(options, bed):
     """Measures each profile under each load and prints a table."""
     begun, load_average = time.strftime("%Y-%m-%d %H:%M"), os.getloadavg()
@@ -286,8 +305,7 @@ def run(options, bed):
             print(" ".join(rows[-1]), file=sys.stderr)
     text = (f"`{options.command}`, {begun}, {overhead_page.machine()}.\nSlices of {options.slice} ms, {options.seconds:.0f} s for each "
             f"row. Load average at the start: {' '.join(f'{a:.2f}' for a in load_average)}.\n\n")
-    text += (overhead_page.table(["load", "profile", "off, CPU ns a request", "off, requests/s", "on : off", "ns a request", "old : off",
-                                  "on : old", "slices on", "others, % of a CPU"], rows))
+    text += with_other_build(rows) if options.against else by_profile(rows)
     print(text)
     if options.write:
         overhead_page.put("toggled", text)

@@ -31,9 +31,9 @@ def columns(outcomes):
 
 
 def span(values):
-    """"250", or "6 to 9"."""
+    """"250", or "6-9"."""
     least, most = f"{min(values):.0f}", f"{max(values):.0f}"
-    return least if least == most else f"{least} to {most}"
+    return least if least == most else f"{least}-{most}"
 
 
 def cell(outcomes, key):
@@ -71,22 +71,41 @@ def head(first, kernels):
 
 
 def remarks(outcomes):
-    source = lambda kernel: f"{kernel.release}, built from Debian's sources" if kernel.version == BUILT else f"Debian's {kernel.release}"
-    out = ["Kernels: " + ", ".join(dict.fromkeys(source(o.kernel) for o in outcomes)) + "."]
-    out += [f"{o.kernel.version} does not support {o.variant.name}, and the recorder reports it." for o in outcomes if o.impossible]
+    impossible = ", ".join(f"{version} {' and '.join(o.variant.name for o in of)}"
+                           for version, of in by_kernel([o for o in outcomes if o.impossible]).items())
+    out = [f"Not supported, and the recorder reports it: {impossible}."] if impossible else []
     return out + [f"{o.kernel.version} {o.variant.name} failed: {o.failed}." for o in outcomes if o.failed]
+
+
+def sources(outcomes):
+    source = lambda kernel: f"{kernel.release} (built from its sources)" if kernel.version == BUILT else kernel.release
+    return "Kernels of Debian: " + ", ".join(dict.fromkeys(source(o.kernel) for o in outcomes)) + "."
+
+
+def ways(kernels):
+    """The ways of attaching, each list once."""
+    lists = {}
+    for version, of in kernels.items():
+        lists.setdefault(", ".join(o.variant.name for o in of), []).append(version)
+    return "; ".join(f"{', '.join(versions)}: {names}" for names, versions in lists.items()) + "."
 
 
 def causes(outcomes):
     """A column for each kernel."""
     ran = [o for o in outcomes if not o.failed and not o.impossible]
     kernels = by_kernel(ran)
-    out = head("ms", kernels) + [row("accounts are in", kernels, lambda of: ", ".join(dict.fromkeys(o.map for o in of)))]
+    out = head("ms", kernels)
     out += [row(f"{key[0]}: {key[1]}", kernels, lambda of, key=key: cell(of, key)) for key in columns(ran)]
-    out += [row("account off by, %", kernels, lambda of: f"{100 * max(o.account_error for o in of):.3f}"),
-            row("dropped", kernels, drops), row("not unwound", kernels, lambda of: span([slowness(o) for o in of])), ""]
-    out += [f"{version}: {', '.join(o.variant.name for o in of)}." for version, of in kernels.items()] + [""]
-    return out + remarks(outcomes)
+    same = []
+    for name, value in (("accounts are in", lambda of: ", ".join(dict.fromkeys(o.map for o in of))),
+                        ("account off by", lambda of: f"{100 * max(o.account_error for o in of):.3f} %"),
+                        ("dropped", drops), ("not unwound", lambda of: span([slowness(o) for o in of]))):
+        values = {value(of) for of in kernels.values()}
+        if len(values) == 1:
+            same.append(f"{name} {values.pop()}")
+        else:
+            out.append(row(name, kernels, value))
+    return out + ["", *([f"In all: {'; '.join(same)}."] if same else []), ways(kernels), sources(outcomes)] + remarks(outcomes)
 
 
 def requests(outcomes):
@@ -96,7 +115,7 @@ def requests(outcomes):
     out = head("requests", kernels) + [row("seen at", kernels, how)]
     for name in dict.fromkeys(o.variant.name for o in outcomes):
         out.append(row(name, kernels, lambda of, name=name: ", ".join(
-            "; ".join(o.wrong) or (f"{o.seen} of {o.sent}" if o.sent else "-") for o in of if o.variant.name == name)))
+            "; ".join(o.wrong) or ((f"all {o.sent}" if o.seen == o.sent else f"{o.seen} of {o.sent}") if o.sent else "-") for o in of if o.variant.name == name)))
     return out + [""] + remarks(outcomes)
 
 

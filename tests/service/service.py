@@ -39,9 +39,16 @@ class Outcome:
 
     def table(self):
         lines = [f"### {self.system}", f"{self.seconds:.0f} s from power-on to power-off.", "",
-                 "| step | s | result | figures |", "|---|---:|---|---|"]
-        for step in self.steps:
-            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in step) + " |")
+                 "| step | s | figures |", "|---|---:|---|"]
+        plain = []
+        for name, seconds, result, figures in self.steps:
+            if result == "ok" and not figures.strip():
+                plain.append(f"{name} ({seconds} s)")
+                continue
+            cells = (name if result == "ok" else f"{name}: **{result}**", seconds, figures.strip())
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        if plain:
+            lines += ["", f"Passed too: {', '.join(plain)}."]
         return "\n".join(lines) + "\n"
 
 

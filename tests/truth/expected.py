@@ -36,7 +36,7 @@ ROWS = (
          "Without it p99.9 would be 20.2 ms instead of 1.00 s.", negative="network"),
     Fact("migrate", "MIGRATE to a server that is stopped", ("peer-wait",), r"poll|connect|recv|send|read|write", ELSEWHERE, OUTSIDE,
          negative="network"),
-    Fact("migrate-recorded", "the same, and the stopped server is recorded", ("peer-wait", "stopped"), r"stopped", ELSEWHERE,
+    Fact("migrate-recorded", "MIGRATE to a server that is stopped, and recorded too", ("peer-wait", "stopped"), r"stopped", ELSEWHERE,
          OUTSIDE, negative="client"),
     Fact("half-a-reply", "a primary that sends half of a reply to its replica's PING", ("peer-wait",), "", ELSEWHERE, OUTSIDE,
          negative="network"),

@@ -133,22 +133,33 @@ def of_run(name, path, slow):
     return Line(fact, "whole run", explained(path, *(("--slow", slow) if slow else ())), gate)
 
 
+def brief(answer):
+    """The answer without its forecasts of percentiles and its advice. "12 %" means of the slow requests' time."""
+    sentences = re.split(r"(?<=\.) (?=[A-Z])", answer.replace(" of the slow requests' time", ""))
+    return " ".join(s for s in sentences if not s.startswith(("Without ", "Next is ", "Give ", "To see which", "Run ", "With ")))
+
+
 def text_of(line):
-    return line.answer.replace("|", "/") or "(nothing was slow)"
+    return brief(line.answer).replace("|", "/") or "(nothing was slow)"
 
 
 def table(outcomes):
-    """A row per cause: the longest injection of its first case, and the line about it."""
+    """A row per cause: the longest injection of its first case, and the line about it. Cases of `places` are there. Of lines
+    that differ in the command and the figures only, the first one is enough."""
     rows = {}
     for outcome in outcomes:
         for injection, line in outcome.first_lines:
             cause = injection.get("activity", injection["cause"])
-            case, longest, _ = rows.get(cause, (outcome.case.name, 0, ""))
+            case, longest, _ = rows.get(cause, (outcome.case.name, 0, None))
             length = injection["end_ns"] - injection["start_ns"]
             if line.answer and case == outcome.case.name and length >= longest:
-                rows[cause] = case, length, text_of(line)
+                rows[cause] = case, length, line
+    forms = {}
+    for cause, (_, _, line) in rows.items():
+        if not in_places(line):
+            forms.setdefault(re.sub(r"[\d.]+ m?s\b|[\d.]+ %|^[A-Z]+\b| in \d+ event-loop iterations?", "", text_of(line)), (cause, line))
     return "\n".join(["| injected | first line |", "|---|---|"] +
-                     [f"| `{cause}` | {line} |" for cause, (_, _, line) in rows.items()])
+                     [f"| `{cause}` | {text_of(line)} |" for cause, line in forms.values()])
 
 
 def notable(lines):
@@ -164,22 +175,26 @@ def by_case(lines):
     return cases
 
 
-def before_and_after(outcomes):
-    """A row per fact that has a line from before."""
-    rows = by_case(line for o in outcomes for line in o.lines if line.fact.before)
-    return "\n".join(["| case | injected | first line before | first line now | judged |", "|---|---|---|---|---|"] +
-                     [f"| {name} | {line.fact.injected} | {line.fact.before} | {text_of(line)} | {line.judgement} |"
-                      for name, line in ((name, notable(lines)) for name, lines in rows.items())])
+def in_places(line):
+    return bool(line.fact.negative or line.fact.before)
 
 
-def innocents(outcomes):
-    """A row per negative case: which place was innocent, how many lines were judged right, and what one of them said."""
-    rows = by_case(line for o in outcomes for line in o.lines if line.fact.negative)
-    return "\n".join(["| innocent | case | injected | right | a first line | judged |", "|---|---|---|---:|---|---|"] +
-                     [f"| {line.fact.negative} | {name} {line.about} | {line.fact.injected} | "
-                      f"{sum(one.judgement == RIGHT for one in lines)} of {len(lines)} | {text_of(line)} | {line.judgement} |"
+def share_right(lines):
+    """ "all", or "1 of 3, no name"."""
+    right = sum(one.judgement == RIGHT for one in lines)
+    return "all" if right == len(lines) else f"{right} of {len(lines)}, {notable(lines).judgement}"
+
+
+def places(outcomes, public):
+    """A row per case in which something innocent looks guilty: what was innocent (a place, or a cause in the same place),
+    how many lines were judged right, and what one of them says. Of the cases that the `public` set has too, only those
+    with a line that is not right."""
+    rows = by_case(line for o in outcomes for line in o.lines if in_places(line))
+    rows = {name: lines for name, lines in rows.items() if name not in public or share_right(lines) != "all"}
+    return "\n".join(["| innocent | case | injected | a first line | right |", "|---|---|---|---|---|"] +
+                     [f"| {line.fact.negative} | {name} | {line.fact.injected} | {text_of(line)} | {share_right(lines)} |"
                       for name, lines, line in sorted(((name, lines, notable(lines)) for name, lines in rows.items()),
-                                                      key=lambda row: row[2].fact.negative)])
+                                                      key=lambda row: row[2].fact.negative or "~")])
 
 
 def counts(outcomes):

@@ -193,8 +193,7 @@ class Public:
         """Writes truth.json and forktail.txt. `lines`: the judged first lines of the case."""
         self.report = BY_CASE[trial.name]
         self.truth = truth(self.report, trial.injections[-1] if trial.injections else trial.whole_run)
-        self.after_s = (self.truth["begin_ns"] - trial.load_ns) / 1e9
-        self.to_the_end = "" if trial.injections else "until the run's end"
+        self.to_the_end = "" if trial.injections else "whole run"
         with open(os.path.join(trial.run, judge.TRUTH), "w") as f:
             json.dump(self.truth, f, indent=1)
         self.line = lines[-1]
@@ -207,10 +206,10 @@ class Public:
             return judge.judge(self.truth["words"], f.read())
 
     @property
-    def when(self):
-        """ "at +3.1 s, 214 ms", after the load's begin."""
-        amount, span = self.truth["amount_ns"], tables.ms(self.truth["end_ns"] - self.truth["begin_ns"])
-        return f"at +{self.after_s:.1f} s, " + (tables.ms(amount) if amount else self.to_the_end or f"its end {span} later")
+    def how_long(self):
+        """The true time, else that from the begin to the end."""
+        amount, span = self.truth["amount_ns"], self.truth["end_ns"] - self.truth["begin_ns"]
+        return tables.ms(amount) if amount else self.to_the_end or tables.ms(span)
 
     @property
     def right(self):
@@ -222,12 +221,12 @@ class Public:
 
 def table(outcomes):
     """A row per case."""
-    out = ["| report | reported | injected | what, when, how long | first line | verdict |", "|---|---|---|---|---|---|"]
+    out = ["| report | reported | case, how long | first line | verdict |", "|---|---|---|---|---|"]
     for o in outcomes:
         if o.public:
             p = o.public
-            out.append(f"| [{p.report.name}]({p.report.url}) | {p.report.reported} | `{p.report.case}`: {p.report.injected} | "
-                       f"{p.report.cause}: {p.report.object}; {p.when} | {first_lines.text_of(p.line)} | {p.verdicts['forktail'][0]} |")
+            out.append(f"| [{p.report.name}]({p.report.url}) | {p.report.reported} | `{p.report.case}`, {p.how_long} | "
+                       f"{first_lines.text_of(p.line)} | {p.verdicts['forktail'][0]} |")
     out += [""] + [f"Skipped here: `{o.case.name}`: {o.skipped}." for o in outcomes if o.skipped]
     out += [f"Failed here: `{o.case.name}`: {o.failed}." for o in outcomes if o.failed]
     return "\n".join(out).rstrip() + "\n\n" + counts(outcomes)
@@ -240,13 +239,18 @@ def counts(outcomes):
     for name in names:
         mine = [o.public.verdicts[name][0] for o in outcomes if o.public]
         out.append(f"{name}: " + ", ".join(f"{mine.count(verdict)} {verdict}" for verdict in judge.VERDICTS))
-    return f"Load average (5 minutes) {os.getloadavg()[1]:.1f}, Linux {os.uname().release}. " + "; ".join(out) + "."
+    return machine() + " " + "; ".join(out) + "."
+
+
+def machine():
+    return f"Load average (5 minutes) {os.getloadavg()[1]:.1f}, Linux {os.uname().release}."
 
 
 def comparison(outcomes):
-    """A row per tool, a column per case: the verdicts."""
+    """A row per tool, a column per case: the verdicts. Tools that said nothing are a sentence."""
     ran = [o.public for o in outcomes if o.public]
-    names = dict.fromkeys(name for p in ran for name in p.verdicts)
+    verdicts = {name: [p.verdicts[name][0] for p in ran] for name in dict.fromkeys(name for p in ran for name in p.verdicts)}
+    mute = [name for name, of in verdicts.items() if set(of) == {judge.NOTHING}]
     return "\n".join([f"| tool | {' | '.join(p.report.case for p in ran)} |", "|---" * (len(ran) + 1) + "|"] +
-                     [f"| {name} | {' | '.join(p.verdicts[name][0] for p in ran)} |" for name in names] +
-                     ["", counts(outcomes)])
+                     [f"| {name} | {' | '.join(of)} |" for name, of in verdicts.items() if name not in mute] +
+                     ["", *([f"In all cases nothing: {', '.join(mute)}."] if mute else []), machine()])

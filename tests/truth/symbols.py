@@ -51,7 +51,10 @@ def cell(outcome):
 
 
 def table(results):
-    """A row per case, a column per build: how many injections were named, and what was named instead."""
-    rows = zip(*results.values())
-    return "\n".join(["| case | " + " | ".join(results) + " |", "|---|" + "---|" * len(results)] +
-                     [f"| {row[0].case.name} | " + " | ".join(cell(o) for o in row) + " |" for row in rows])
+    """A row per case with a miss, a column per build: how many injections were named, and what was named instead. Then a
+    sentence about the others."""
+    rows = list(zip(*results.values()))
+    named = [row for row in rows if all(o.scored and all(s.hit for s in o.scored) for o in row)]
+    missed = [f"| {row[0].case.name} | " + " | ".join(cell(o) for o in row) + " |" for row in rows if row not in named]
+    table = ["| case | " + " | ".join(results) + " |", "|---|" + "---|" * len(results), *missed, ""] if missed else []
+    return "\n".join([*table, f"All, in each build: {', '.join(row[0].case.name for row in named)}."])

@@ -64,26 +64,35 @@ def line(outcome, seconds):
 def instead(scored):
     """What was named for injections that were missed: "client-late 1"."""
     counts = collections.Counter(s.label for s in scored if s.label != s.wanted)
-    return ", ".join(f"{label} {count}" for label, count in counts.most_common()) or "-"
+    return ", ".join(f"{label} {count}" for label, count in counts.most_common())
 
 
 def rates(outcomes):
-    """Precision also counts what the controls named, for causes that a machine does not have without an injection."""
+    """A row per cause of which something was missed; the others are a sentence. Precision also counts what the controls
+    named, for causes that a machine does not have without an injection."""
     scored = [s for o in outcomes for s in o.scored]
     unasked = {cause: sum(o.elsewhere.get(cause, 0) for o in outcomes if not o.case.causes) for cause in INJECTED_ONLY}
-    out = ["| cause | injected | recall | precision | time: median error | worst | within aim | named instead |",
+    out = ["| cause | injected | recall, % | precision, % | time: median error, % | worst, % | within aim | named instead |",
            "|---|---:|---:|---:|---:|---:|---:|---|"]
+    worst, untimed, fine = 0, [], []
     for cause in sorted({s.wanted for s in scored}):
         mine = [s for s in scored if s.wanted == cause]
         named = sum(1 for s in scored if s.label == cause) + unasked.get(cause, 0)
         timed = [s for s in mine if s.error is not None]
         errors = sorted(abs(s.error) for s in timed)
         right = sum(1 for s in mine if s.label == cause)
-        precision = percent(right / named) if named else "-"
-        out.append(f"| {cause} | {len(mine)} | {percent(sum(s.hit for s in mine) / len(mine))} | {precision} | " +
-                   (f"{percent(statistics.median(errors))} | {percent(errors[-1])} | "
-                    f"{sum(s.within_aim for s in timed)} of {len(timed)}" if errors else "- | - | -") +
+        if right == named == len(mine) and all(s.hit for s in mine) and all(s.within_aim for s in timed):
+            (fine if timed else untimed).append(cause)
+            worst = max([worst, *errors])
+            continue
+        precision = f"{100 * right / named:.0f}" if named else ""
+        out.append(f"| {cause} | {len(mine)} | {100 * sum(s.hit for s in mine) / len(mine):.0f} | {precision} | " +
+                   (f"{100 * statistics.median(errors):.0f} | {100 * errors[-1]:.0f} | "
+                    f"{sum(s.within_aim for s in timed)} of {len(timed)}" if errors else " | | ") +
                    f" | {instead(mine)} |")
+    out += ["", f"Recall and precision of the others are 100 %, and all times within the aim (worst error {percent(worst)}): "
+            f"{', '.join(fine)}."] if fine else []
+    out += ["", f"The same, without a known true time: {', '.join(untimed)}."] if untimed else []
     return out
 
 
@@ -93,23 +102,26 @@ def true_ms(s):
 
 
 def details(outcomes):
-    """A row per case and cause: attributed and true time of each of its injections."""
-    out = ["| case | injected | named | attributed/true, ms |", "|---|---|---:|---|"]
+    """A row per cause: of each of its cases, the attributed and the true time of each injection."""
+    cases = {}
     for o in outcomes:
         for cause in dict.fromkeys(s.wanted for s in o.scored):
             mine = [s for s in o.scored if s.wanted == cause]
-            times = "; ".join(f"{number(s.attributed_ns / 1e6)}/{true_ms(s)}" for s in mine)
-            out.append(f"| {o.case.name} | {cause} | {sum(s.hit for s in mine)} of {len(mine)} | {times} |")
-    return out
+            hits = sum(s.hit for s in mine)
+            missed = f" ({hits} of {len(mine)} named)" if hits < len(mine) else ""
+            times = " ".join(f"{number(s.attributed_ns / 1e6)}/{true_ms(s)}" for s in mine)
+            cases.setdefault(cause, []).append(f"{o.case.name} {times}{missed}")
+    return ["| injected | case: attributed/true of each injection, ms |", "|---|---|",
+            *(f"| {cause} | {'; '.join(of)} |" for cause, of in cases.items())]
 
 
 def controls(outcomes):
     """What was slow where nothing was injected, by first cause."""
-    out = ["| control | slow episodes by first cause | unattributed |", "|---|---|---:|"]
+    out = ["| control | slow episodes by first cause |", "|---|---|"]
     for o in outcomes:
         slow = ", ".join(f"{name} {count}" for name, count in sorted(o.elsewhere.items(), key=lambda x: -x[1])) or "none"
-        out.append(f"| {o.case.name} | {slow} | {percent(o.unknown)} |")
-    return out
+        out.append(f"| {o.case.name} | {slow} |")
+    return out + ["", f"Unattributed in these: at most {percent(max(o.unknown for o in outcomes))}."]
 
 
 def text(outcomes, seed):
@@ -131,7 +143,7 @@ def text(outcomes, seed):
                    f"(worst: {worst.case.name}). Events dropped: {sum(o.drops for o in ran)}.")
     if any(o.lines for o in ran):
         out.append(f"First lines: {first_lines.counts(ran)}.")
-    out += [f"Wrong: `{o.case.name}`: {said.removesuffix('.')}." for o in ran for said in o.wrong]
+    out += [f"Wrong: `{o.case.name}`: {first_lines.brief(said).removesuffix('.')}." for o in ran for said in o.wrong]
     out += [f"Failed here: `{o.case.name}`: {o.failed}." for o in outcomes if o.failed]
     for o in outcomes:
         if o.skipped:

@@ -225,8 +225,7 @@ def main():
     print("\n" + text)
     if arguments.write:
         tables.write(text, "truth")
-        tables.write(first_lines.before_and_after(outcomes), "before")
-        tables.write(first_lines.innocents(outcomes), "innocent")
+        tables.write(first_lines.places(outcomes, public.BY_CASE), "places")
         tables.write_scores(outcomes)
     if arguments.first_lines:
         tables.write(first_lines.table(outcomes), "first-lines")

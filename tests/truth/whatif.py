@@ -104,13 +104,13 @@ def verify(cause, pairs, delays):
 
 
 def table(results):
-    out = [f"| cause | pairs | {PERCENTILE} with it | predicted without | really without | predicted / real: median | range | "
-           "taken off, predicted / real: median | range |", "|---|---:|---:|---:|---:|---:|---|---:|---|"]
+    out = [f"| cause, pairs | {PERCENTILE} with it, ms | predicted without | really without | predicted / real: median (range) | "
+           "taken off, predicted / real: median (range) |", "|---|---:|---:|---:|---:|---:|"]
     for cause, pairs in results.items():
         ratios = sorted(predicted / real for _, predicted, real in pairs)
         taken = sorted((latency - predicted) / (latency - real) for latency, predicted, real in pairs if latency != real)
         middle = [statistics.median(p[i] for p in pairs) / 1e6 for i in range(3)]
-        out.append(f"| {cause} | {len(pairs)} | {middle[0]:.3g} ms | {middle[1]:.3g} ms | {middle[2]:.3g} ms | "
-                   f"{statistics.median(ratios):.2f} | {ratios[0]:.2f} to {ratios[-1]:.2f} | "
-                   f"{statistics.median(taken):.2f} | {taken[0]:.2f} to {taken[-1]:.2f} |")
+        out.append(f"| {cause}, {len(pairs)} | {middle[0]:.3g} | {middle[1]:.3g} | {middle[2]:.3g} | "
+                   f"{statistics.median(ratios):.2f} ({ratios[0]:.2f}-{ratios[-1]:.2f}) | "
+                   f"{statistics.median(taken):.2f} ({taken[0]:.2f}-{taken[-1]:.2f}) |")
     return "\n".join(out)

@@ -17,7 +17,7 @@ from forktail.files import replace_file
 from forktail.lab.output import Output, short_output, write_charts
 from forktail.lab.results import Point, Results, packed_results, versions_text
 from forktail.lab.scenario import Scenario, matches
-from forktail.lab.tables import escape_html, escape_markdown, table_html, table_markdown, table_text
+from forktail.lab.tables import chance_note, escape_html, escape_markdown, table_html, table_markdown, table_text
 from forktail.text import visible_lines
 
 _FEW_MOMENTS = 8  # are open on the page
@@ -240,6 +240,7 @@ def page_of(scenario: Scenario, results: Results, output: Output, directory: Pat
         main += _paragraphs_html(table.note, "muted small prose")
     if output.conclusions:
         main += f'<h2>Conclusions</h2>\n<ul class="prose">\n{_list_html(output.conclusions)}</ul>\n'
+        main += _paragraphs_html(chance_note(output.conclusions), "muted small prose")
     if output.charts:
         figures = [f"<figure>{''.join(chart.svg.partition('<svg')[1:])}</figure>\n" for chart in output.charts]
         main += f'<h2>Charts</h2>\n<div class="charts">\n{"".join(figures)}</div>\n'
@@ -294,7 +295,8 @@ def text_of(results: Results, output: Output, width: int) -> str:
         note = "".join(f"{paragraph}\n" for paragraph in _paragraphs(table.note))
         parts.append(f"{table.title}\n\n{table_text(table, width)}{note}")
     if output.conclusions:
-        parts.append("".join(f"{sentence}\n" for sentence in output.conclusions))
+        chance = chance_note(output.conclusions)
+        parts.append("".join(f"{sentence}\n" for sentence in [*output.conclusions, *filter(None, [chance])]))
     text = "\n".join(parts)
     notes = _notes_of(results, output)
     if notes:
@@ -331,6 +333,8 @@ def markdown_of(scenario: Scenario, results: Results, output: Output, charts: st
         text += f"\n### {escape_markdown(table.title)}\n\n{table_markdown(table)}"
         text += "".join(f"\n{paragraph}\n" for paragraph in _paragraphs(table.note))
     text += f"\n### Conclusions\n{_conclusions_markdown(output)}" if output.conclusions else ""
+    chance = chance_note(output.conclusions)
+    text += f"\n{chance}\n" if chance else ""
     text += _charts_markdown(scenario, output, charts)
     moments = ""
     for moment in moments_of(scenario, results):
@@ -346,15 +350,22 @@ def markdown_of(scenario: Scenario, results: Results, output: Output, charts: st
     return text + (f"\nNotes:\n\n{notes}" if notes else "")
 
 
-def short_markdown_of(scenario: Scenario, results: Results, output: Output, charts: str) -> str:
+def short_markdown_of(scenario: Scenario, results: Results, output: Output, charts: str, above: str = "") -> str:
     """The same without title, text and worst moments, for a document that has its own text: `output` (of short_output)
-    below two lines with the source of the published figures and the machine of ours."""
+    below two lines with the source of the published figures and the machine of ours. What a line "*here*:" of the
+    document's own text `above` says of the machine is not repeated."""
     published = _published_by(scenario, output)
+    own = re.search(r"^\*here\*: (.*)\.$", above.partition("<!-- lab:")[0], re.M)
+    stated = own[1].split("; ") if own else []
+    stated += [version for fact in stated for version in fact.split(", ")]
     facts = []
     for fact in facts_of(results):
         named = f"{fact.name} " if fact.name in ("kernel", "scale", "load average") else ""
-        if named or fact.name in ("CPU", "versions", "began"):
+        if named or fact.name in ("CPU", "began"):
             facts.append(named + escape_markdown(fact.text))
+        elif fact.name == "versions":
+            facts.append(", ".join(one for one in escape_markdown(fact.text).split(", ") if one not in stated))
+    facts = [fact for fact in facts if fact and fact not in stated]
     text = f"*published*: {published}.\n" if published else ""
     text += f"*here*: {'; '.join(facts)}.\n"
     text += "".join(f"\n{table_markdown(table)}" for table in output.tables)
@@ -368,7 +379,7 @@ def find_section(document: Path | str, name: str) -> tuple[str, re.Match[str]]:
     except OSError as error:
         raise Failure(f"cannot read {document}: {error.strerror}") from None
     end = f"<!-- /lab:{name} -->"
-    section = re.compile(rf"(<!-- lab:{re.escape(name)}( short(?: chart)?)? -->\n).*?({re.escape(end)})", re.S)
+    section = re.compile(rf"(<!-- lab:{re.escape(name)}( short(?: chart| table)?)? -->\n).*?({re.escape(end)})", re.S)
     place = section.search(text)
     if not place:
         lines = f"<!-- lab:{name} --> and {end}"
@@ -381,13 +392,17 @@ def write_section(document: Path | str, scenario: Scenario, results: Results, ou
     "<!-- /lab:NAME -->", which remain. All figures of all repeats are beside the charts, compressed
     (NAME.json.xz). Raises Failure, and the document is unchanged.
 
-    With "<!-- lab:NAME short -->" the section has only the main table, with "<!-- lab:NAME short chart -->" also the
-    first chart (short_output). Charts are written to the directory with the document's name without ".md".
+    With "<!-- lab:NAME short -->" the section has only the main table and the conclusions, with "short table" no
+    conclusions, with "short chart" also the first chart (short_output). Charts are written to the directory with the
+    document's name without ".md".
     """
     text, place = find_section(document, scenario.name)
     charts = Path(document).with_suffix("")
-    part = short_output(output, "chart" in place[2]) if place[2] else output
-    markdown = (short_markdown_of if place[2] else markdown_of)(scenario, results, part, charts.name)
+    part = short_output(output, place[2]) if place[2] else output
+    if place[2]:
+        markdown = short_markdown_of(scenario, results, part, charts.name, text[: place.start()])
+    else:
+        markdown = markdown_of(scenario, results, part, charts.name)
     with contextlib.suppress(OSError):  # the writing of the charts says why
         charts.mkdir(parents=True, exist_ok=True)
     write_charts(charts, scenario.name, part)

@@ -163,6 +163,7 @@ class Column:
     # The place of the published figures in published.csv, "A3: {key}: TCP requests/s": {key} is the row's key, or the
     # value on a chart's axis, {row} the chart's name. Adds them to `published`.
     cell: str = ""
+    detail: bool = False  # not in documents, whose tables are short
     line: int = 0
 
 
@@ -177,6 +178,7 @@ class Table:
     note: str = ""
     names: list[str] = field(default_factory=list)  # `rows` in files: rows by name; {row} in formulas
     by: list[str] = field(default_factory=list)  # rows by variables
+    main: list[str] = field(default_factory=list)  # the rows in documents, named as in `published`; empty: all
     where: Filter = field(default_factory=dict)
     columns: list[Column] = field(default_factory=list)
     line: int = 0
@@ -442,7 +444,7 @@ def points_of(scenario: Scenario, scale: Scale) -> list[Values]:
 # Reading
 
 _ACTION = "ask start kill move_slots await spread napi_threads host wait note say report server to only"
-_COLUMN = "title value format where against published cell"
+_COLUMN = "title value format where against published cell detail"
 _LOAD = "load name to by cpus record client requests slow say errors only"
 _LOG = "name server text only"
 _SERVER = "name kind count config listen cpus memory of replica_of replicas cluster later may_end say only"
@@ -511,7 +513,7 @@ def _check_cell(table: toml.Table, column: Column) -> None:
 
 
 def _read_table(table: toml.Table) -> Table:
-    made = _fill(table, Table(), "title note rows by where", "title", "column")
+    made = _fill(table, Table(), "title note rows by main where", "title", "column")
     made.columns = [_fill(one, Column(), _COLUMN, "title value") for one in table.each("column", "a column")]
     for column in made.columns:
         column.published |= _figures_of(column, "")

@@ -11,6 +11,7 @@ import re
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from forktail.failure import Failure
 from forktail.lab.format import Format, format_figure, format_published, in_unit, with_unit
@@ -39,6 +40,7 @@ class Head:
     key: bool = False  # a key column
     published: bool = False  # the published figures of the column before it
     number: bool = False  # right-aligned
+    detail: bool = False  # not in documents
 
 
 @dataclass
@@ -47,6 +49,7 @@ class MadeTable:
     note: str = ""
     heads: list[Head] = field(default_factory=list)
     rows: list[list[Cell]] = field(default_factory=list)  # each as long as heads
+    main: list[str] = field(default_factory=list)  # rows in documents: their key cells joined by "/"; empty: all
 
 
 def find_point(scenario: Scenario, results: Results, filters: Sequence[Filter]) -> Point | None:
@@ -175,10 +178,11 @@ def make_cell(scenario: Scenario, results: Results, column: Column, point: Point
     if not values:
         return Cell()
     value = statistics.median(values)
-    cell = Cell(format_figure(value, form), in_unit(value, form))
+    write = _ratio_text if _is_comparison(column) and form == Format.DECIMALS2 else partial(format_figure, form=form)
+    cell = Cell(write(value), in_unit(value, form))
     if point.repeats > 1:
         cell.least, cell.most = in_unit(min(values), form), in_unit(max(values), form)
-        low, high = format_figure(min(values), form), format_figure(max(values), form)
+        low, high = write(min(values)), write(max(values))
         if low != high:
             cell.text += f" ({low}-{high})"
     if _is_comparison(column) and base is not point:
@@ -215,16 +219,18 @@ def _heads_of(scenario: Scenario, table: Table) -> list[Head]:
     if table.names:
         heads.append(Head("", key=True))
     for column in table.columns:
-        heads.append(Head(with_unit(column.title, column.format), number=column.format != Format.TEXT))
+        heads.append(
+            Head(with_unit(column.title, column.format), number=column.format != Format.TEXT, detail=column.detail)
+        )
         if column.published:
-            heads.append(Head("published", published=True, number=True))
+            heads.append(Head("published", published=True, number=True, detail=column.detail))
     return heads
 
 
 def make_table(scenario: Scenario, table: Table, results: Results) -> MadeTable:
     """Keys in a column's `published` are the row's key cells joined by "/": "SET", "8/tcp", "8/tcp/SET". Raises
     Failure."""
-    made = MadeTable(table.title, table.note, _heads_of(scenario, table))
+    made = MadeTable(table.title, table.note, _heads_of(scenario, table), main=table.main)
     for row in _rows_of(table, results):
         key = "/".join(row.keys)
         cells = [Cell(text) for text in row.keys]
@@ -277,8 +283,15 @@ def conclude(scenario: Scenario, results: Results, conclusion: Conclusion) -> st
         return f"{say}: inconclusive ({spread}, one of them on the other side)."
     if compared.none_shown:
         return f"{say}: no difference shown ({spread})."
-    chance = format_percent(2 * 0.5**pairs)
-    return f"{say}: {ratio} times ({spread}; if nothing differs, all {pairs} pairs still agree in {chance} of runs)."
+    return f"{say}: {ratio} times ({spread})."
+
+
+def chance_note(conclusions: list[str]) -> str:
+    """How often all pairs agree although nothing differs, for the conclusions that show a difference; empty without."""
+    found = (re.search(r" times \(.* in (\d+) pairs\)\.$", sentence) for sentence in conclusions)
+    pairs = sorted({int(one[1]) for one in found if one})
+    chances = ", ".join(f"all {count} pairs still agree in {format_percent(2 * 0.5**count)} of runs" for count in pairs)
+    return f"If nothing differs, {chances}." if pairs else ""
 
 
 _RESAMPLES = 2000
@@ -417,10 +430,14 @@ def escape_markdown(text: str) -> str:
 
 
 def table_markdown(table: MadeTable) -> str:
-    """A table of Markdown, with published figures' titles in italics."""
+    """A table of Markdown, with published figures' titles in italics, and an empty cell where none was published."""
     titles = [f"*{head.title}*" if head.published else escape_markdown(head.title) for head in table.heads]
     rules = ["---:" if head.number else "---" for head in table.heads]
-    rows = [[escape_markdown(cell.text) for cell in row] for row in table.rows]
+    empty = ["" if head.published else _NO_VALUE for head in table.heads]
+    rows = [
+        [none if cell.text == _NO_VALUE else escape_markdown(cell.text) for none, cell in zip(empty, row, strict=True)]
+        for row in table.rows
+    ]
     return "".join(f"|{''.join(f' {text} |' for text in row)}\n" for row in [titles, rules, *rows])
 
 

@@ -10,7 +10,7 @@ from forktail.failure import Failure
 from forktail.lab.charts import DrawnChart
 from forktail.lab.compare import compare_results
 from forktail.lab.format import Format
-from forktail.lab.output import Output, write_charts
+from forktail.lab.output import Output, short_output, write_charts
 from forktail.lab.page import IndexEntry, index_of, markdown_of, page_of, text_of, time_taken, write_section
 from forktail.lab.results import Results, read_results
 from forktail.lab.scenario import Scenario, StepSpec, Table
@@ -192,10 +192,10 @@ def test_a_short_section_in_a_document_holds_the_main_tables_published_columns_a
 
 | connections | listen | SET/s | *published* | causes |
 | ---: | --- | ---: | ---: | --- |
-| 8 | unix | 8,000 | - | fork 61 %, run queue 20 % |
-| 8 | tcp | 4,000 | - | fork 61 %, run queue 20 % |
+| 8 | unix | 8,000 |  | fork 61 %, run queue 20 % |
+| 8 | tcp | 4,000 |  | fork 61 %, run queue 20 % |
 | 20 | unix | 20,000 | 184,928 | fork 61 %, run queue 20 % |
-| 20 | tcp | 10,000 | - | fork 61 %, run queue 20 % |
+| 20 | tcp | 10,000 |  | fork 61 %, run queue 20 % |
 <!-- /lab:sample -->
 After.
 """
@@ -222,6 +222,53 @@ After.
     document.write_text("<!-- lab:other short -->\n<!-- /lab:other -->\n")
     with pytest.raises(Failure, match="has no section for sample: add the lines <!-- lab:sample --> and <!-- /lab:"):
         write_section(document, scenario, results, output)
+
+
+def test_a_short_section_leaves_out_details_other_rows_and_what_the_document_states(tmp_path: Path) -> None:
+    scenario, results = with_table(), sample_results()
+    scenario.tables[0].main = ["20/unix"]
+    scenario.tables[0].columns[2].detail = True
+    output = make(scenario, results)
+    output.conclusions = ["SET/s: 2.00 times (1.90 to 2.10 in 3 pairs)."]
+    document = tmp_path / "page.md"
+    above = "*here*: Some CPU; kernel 6.1.0; forktail 0.1.0; scale large.\n"
+    for parts, conclusions in ((" short", "\n- SET/s: 2.00 times (1.90 to 2.10 in 3 pairs).\n"), (" short table", "")):
+        begin = f"{above}<!-- lab:sample{parts} -->\n"
+        document.write_text(f"{begin}<!-- /lab:sample -->\n")
+        write_section(document, scenario, results, output)
+        assert (
+            document.read_text()
+            == f"""{begin}*published*: report A3, Redis 3.2.3, E5-2620 v3.
+*here*: redis 7.0.15; scale small; load average 0.25; 2023-11-14 22:13 UTC.
+
+| connections | listen | SET/s | *published* |
+| ---: | --- | ---: | ---: |
+| 20 | unix | 20,000 | 184,928 |
+{conclusions}<!-- /lab:sample -->
+"""
+        )
+    chance = "If nothing differs, all 3 pairs still agree in 25.0 % of runs."
+    assert f"\n{chance}\n" in markdown_of(scenario, results, output, "page")
+    assert f"\n{chance}\n" in text_of(results, output, 120)
+    assert chance in page_of(scenario, results, output, "/nowhere")
+
+
+@pytest.mark.parametrize(
+    ("causes", "shown"),
+    [
+        ("fork 61 %, run-queue 10 %, cow-copy 9 %", "fork 61 %, run-queue 10 %"),
+        ("fork 5 %, run-queue 4 %", "fork 5 %"),
+        ("fork 1.20 s, run-queue 119 ms, cow-copy 120 ms", "fork 1.20 s, cow-copy 120 ms"),
+        ("server-busy 64 %: command/EVAL 4 %", "server-busy 64 %: command/EVAL 4 %"),
+        ("-", "-"),
+    ],
+)
+def test_a_short_table_names_the_main_causes(causes: str, shown: str) -> None:
+    scenario, results = with_table(), sample_results()
+    results.points[0].texts["run.causes"] = causes
+    output = make(scenario, results)
+    assert short_output(output, " short").tables[0].rows[0][-1].text == shown
+    assert output.tables[0].rows[0][-1].text == causes
 
 
 def test_the_terminal_gets_tables_and_notes() -> None:

@@ -9,6 +9,7 @@ from forktail.lab.results import Point, Results
 from forktail.lab.scenario import Conclusion, Line, Table
 from forktail.lab.tables import (
     MadeTable,
+    chance_note,
     conclude,
     line_sentence,
     make_table,
@@ -141,8 +142,8 @@ RATIO = "run.SET.rps / base.run.SET.rps"
     ("unix", "tcp", "seconds", "cell", "sentence"),
     [
         ([8], [4], 3, "2.00", "2.00 times in one run. Run it with --repeat 5 before you conclude."),
-        ([8, 9, 10], [4, 4, 4], 3, "2.25 (2.00-2.50)",
-         "2.25 times (2.00 to 2.50 in 3 pairs; if nothing differs, all 3 pairs still agree in 25.0 % of runs)."),
+        ([8, 9, 10], [4, 4, 4], 3, "2.25 (2.00-2.50)", "2.25 times (2.00 to 2.50 in 3 pairs)."),
+        ([0.1, 0.2, 0.3], [10, 10, 10], 3, "0.02 (0.01-0.03)", "0.02 times (0.01 to 0.03 in 3 pairs)."),
         ([3, 9, 8], [4, 4, 4], 3, "no difference shown (0.75-2.25)", "no difference shown (0.75 to 2.25 in 3 pairs)."),
         ([12, 13, 11, 12, 3], [4, 4, 4, 4, 4], 3, "inconclusive (0.75-3.25)",
          "inconclusive (0.75 to 3.25 in 5 pairs, one of them on the other side)."),
@@ -167,13 +168,23 @@ def test_a_comparison_says_no_more_than_its_pairs_show(
     assert conclude(sample_scenario(), results, conclusion) == f"SET over a Unix socket against TCP: {sentence}"
 
 
+def test_the_chance_that_pairs_agree_is_said_once_for_all_conclusions() -> None:
+    shown = "A: 2.25 times (2.00 to 2.50 in 3 pairs)."
+    assert chance_note([shown, shown, "B: no difference shown (0.75 to 2.25 in 5 pairs)."]) == (
+        "If nothing differs, all 3 pairs still agree in 25.0 % of runs."
+    )
+    assert chance_note(["C: 0.32 times (0.25 to 0.36 in 5 pairs).", shown]) == (
+        "If nothing differs, all 3 pairs still agree in 25.0 % of runs, all 5 pairs still agree in 6.2 % of runs."
+    )
+    assert chance_note(["B: 0 in both.", "D: 2.00 times in one run. Run it with --repeat 5 before you conclude."]) == ""
+
+
 def test_a_cause_that_an_explained_load_does_not_list_took_no_time() -> None:
     formula = "run.cause.{kind}.time / base.run.cause.{kind}.time"
     for unix, tcp, said in (
         ([4.0, None], [2.0, 2.0], "no difference shown (0.00 to 2.00 in 2 pairs)."),
         ([None, 1.0], [None, 2.0], "no difference shown (0.50 to 1.00 in 2 pairs)."),
-        ([None, None], [2.0, 4.0],
-         "0.00 times (0.00 to 0.00 in 2 pairs; if nothing differs, all 2 pairs still agree in 50.0 % of runs)."),
+        ([None, None], [2.0, 4.0], "0.00 times (0.00 to 0.00 in 2 pairs)."),
         ([None, None], [None, None], "0 in both."),
     ):  # fmt: skip
         results = sample_results()
@@ -265,7 +276,7 @@ def test_markdown_and_html_mark_numbers_and_published_figures() -> None:
         == """\
 | connections | Unix | *published* | TCP |
 | ---: | ---: | ---: | ---: |
-| 8 | 8,000 | - | 4,000 |
+| 8 | 8,000 |  | 4,000 |
 | 20 | 20,000 | 184,928 | 10,000 |
 """
     )
