@@ -12,7 +12,7 @@ from typing import Any
 from forktail.failure import CANNOT, USAGE, Failure
 from forktail.forecast.look import look
 from forktail.forecast.model import Earlier, Facts, Forecast, Range, forecast
-from forktail.forecast.repeat import Page, forecast_every
+from forktail.forecast.repeat import Page, Repeated, forecast_every
 from forktail.options import JSON_OPTIONS, Command, Option
 from forktail.servers.running import OPTIONS, connect, failures_of
 from forktail.text import format_bytes, format_count, format_duration, parse_duration
@@ -163,8 +163,9 @@ def main(words: list[str]) -> int:
             facts.earlier += known
             return facts, [forecast(facts, kind) for kind in kinds]
 
-        with failures_of(address), suppress(KeyboardInterrupt):
-            forecast_every(every_ns / 1e9, options["metrics_textfile"], page, server.info, look_again)
+        with suppress(KeyboardInterrupt):
+            repeated = Repeated(page, server.info, look_again)
+            forecast_every(every_ns / 1e9, options["metrics_textfile"], page, repeated, address)
         return 0
     with failures_of(address):
         facts = look(server, pid, look_ns / 1e9, options["ring"] or "")

@@ -3,6 +3,8 @@
 the server did between two forecasts is compared with the earlier one, and the next ones are made from it.
 """
 
+import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 from forktail.failure import CANNOT, Failure
 from forktail.forecast.model import Earlier, Facts, Forecast, Range
+from forktail.servers.running import NoAnswer, failures_of
 
 FILE = "forktail_forecast.prom"
 _KEPT = 8  # snapshots of which forecasts are made
@@ -61,6 +64,7 @@ class Page:
     """The metrics; counters last as long as this object."""
 
     def __init__(self, address: str) -> None:
+        os.environ.setdefault("PROMETHEUS_DISABLE_CREATED_SERIES", "True")  # it doubles the counters
         try:
             import prometheus_client  # only here: it is needed for nothing else
         except ModuleNotFoundError as missing:
@@ -126,28 +130,42 @@ class Page:
             raise Failure(f"cannot write {directory}/{FILE}: {error.strerror}", CANNOT) from error
 
 
-def forecast_every(
-    seconds: float,
-    directory: str,
-    page: Page,
-    ask: Callable[[], dict[str, Any]],
-    look: Callable[[list[Earlier]], tuple[Facts, list[Forecast]]],
-) -> None:
-    """Does not return. ask: an answer to INFO. look: what is known and forecast now, given earlier snapshots."""
-    known: list[Earlier] = []
-    before: tuple[Seen, Facts, list[Forecast]] | None = None
-    while True:
-        began = time.monotonic()
-        seen = Seen(ask())
-        if before:
-            for fact in before[0].since(before[1], seen):
-                known = [*known, fact][-_KEPT:]
-                for one in before[2]:
+class Repeated:
+    """Forecasts one after another. ask: an answer to INFO. look: what is known and forecast now, given earlier
+    snapshots."""
+
+    def __init__(
+        self,
+        page: Page,
+        ask: Callable[[], dict[str, Any]],
+        look: Callable[[list[Earlier]], tuple[Facts, list[Forecast]]],
+    ) -> None:
+        self._page, self._ask, self._look = page, ask, look
+        self._known: list[Earlier] = []
+        self._before: tuple[Seen, Facts, list[Forecast]] | None = None
+
+    def again(self) -> None:
+        seen = Seen(self._ask())
+        if self._before:
+            last, facts, made = self._before
+            for fact in last.since(facts, seen):
+                self._known = [*self._known, fact][-_KEPT:]
+                for one in made:
                     if one.command == fact.command:
                         for figure, good in inside(one, fact).items():
-                            page.compare(one.command, figure, good)
-        facts, made = look(known)
-        before = (seen, facts, made)
-        page.take(facts, made)
+                            self._page.compare(one.command, figure, good)
+        self._before = (seen, *self._look(self._known))
+        self._page.take(*self._before[1:])
+
+
+def forecast_every(seconds: float, directory: str, page: Page, repeated: Repeated, address: str) -> None:
+    """Does not return. A server that does not answer is asked again later: its metrics keep their time."""
+    while True:
+        began = time.monotonic()
+        try:
+            with failures_of(address):
+                repeated.again()
+        except NoAnswer as failure:
+            print(f"forktail: {failure}", file=sys.stderr, flush=True)
         page.write(directory)
         time.sleep(max(seconds - (time.monotonic() - began), 0))

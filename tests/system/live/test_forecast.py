@@ -205,7 +205,7 @@ def test_forecasts_are_metrics_and_the_next_snapshot_is_compared(server, tmp_pat
     compared = 'forktail_forecast_compared_total{command="BGSAVE",figure="fork",'
     assert compared not in page.read_text()
     server.ask("BGSAVE")
-    assert eventually(lambda: compared in page.read_text(), 60)
+    assert eventually(lambda: compared in page.read_text(), 60), (page.read_text(), again.err)
     # A fork is forecast from this server's own now, so that its range is 0.8 to 1.25 times that.
     low, likely, high = (
         float(line.split()[-1])
