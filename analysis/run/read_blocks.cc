@@ -359,6 +359,15 @@ void AddProbe(uint64_t t_ns, uint32_t pid, const common::Json &j, Run *run)
 			      true});
 }
 
+void AddKey(uint64_t t_ns, const common::Json &j, OpenFile *f, Run *run)
+{
+	const bool of_load = j.contains("connection");
+	const auto id = static_cast<uint32_t>(common::Whole(j, of_load ? "connection" : "tid"));
+	run->keys.push_back({t_ns, of_load, of_load ? f->connections->Make(id, run) : id,
+			     common::Whole(j, "took_ns"), common::Text(j, "key"),
+			     common::Flag(j, "begin")});
+}
+
 void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 {
 	if (common::Text(j, "kind") == "request-servers")
@@ -389,6 +398,8 @@ void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 		AddPipe(t_ns, pid, j, run);
 	else if (common::Text(j, "kind") == "probe")
 		AddProbe(t_ns, pid, j, run);
+	else if (common::Text(j, "kind") == "key")
+		AddKey(t_ns, j, f, run);
 	else if (common::Text(j, "kind") == "tracer")
 		run->tracers[pid] = common::Text(j, "comm");
 	else {
