@@ -389,34 +389,42 @@ const Candidate *MainOf(const std::vector<Candidate> &requests)
 	return requests.size() == 1 || (largest && largest->bytes >= kMuchLarger * next) ? largest : nullptr;
 }
 
-// The keys of the load generator's requests that may have been the command of the iteration: those that it sent
-// before and that were unanswered for most of it. A request sent later only waited. Empty: one is not known.
+// Whether the scene's thread serves a connection of the load generator.
+bool Serves(const Scene &scene, uint32_t connection)
+{
+	const auto known = std::ranges::find(scene.requests, connection, &SlowRequest::connection);
+	const uint32_t server =
+	    connection < scene.run.connections.size() ? scene.run.connections[connection].server : 0;
+	const size_t hop = known != scene.requests.end() && known->hop != kNoHop ? known->hop : server;
+	return scene.timelines && hop < scene.timelines->size() &&
+	       (*scene.timelines)[hop].thread == scene.timeline.thread;
+}
+
+// The keys of the load generator's requests that may have been the command of the iteration: those that it
+// sent before and that were unanswered for most of it. A request sent later only waited. Empty: one is not
+// known.
 std::set<std::string> LoadKeysIn(const Scene &scene, const ft_span &iteration, const std::string &activity)
 {
+	constexpr uint64_t back_ns = 60'000'000'000; // a request of an iteration was hardly sent before this
 	const Run &run = scene.run;
-	const uint64_t from_ns = iteration.start_ns, middle_ns = from_ns + iteration.duration_ns / 2;
-	// The one that took long is among the slow requests if shorter ones are.
-	if (run.keys.empty() || scene.requests.empty() ||
-	    iteration.duration_ns < std::ranges::min(scene.requests, {}, &SlowRequest::latency_ns).latency_ns)
-		return {};
+	const uint64_t from_ns = iteration.start_ns + run.clocks_bound_ns,
+		       middle_ns = iteration.start_ns + iteration.duration_ns / 2;
+	auto may_be_it = [&](uint64_t sent_ns, uint64_t end_ns, uint32_t connection, size_t op) {
+		const std::string command = op < run.op_commands.size() ? Upper(run.op_commands[op]) : "";
+		return sent_ns <= from_ns && end_ns + run.clocks_bound_ns >= middle_ns &&
+		       Serves(scene, connection) && (command.empty() || !Contradicts(activity, command));
+	};
 	std::set<std::string> keys;
-	for (const SlowRequest &r : scene.requests) {
-		if (r.due_ns > from_ns + run.clocks_bound_ns)
-			break;
-		if (r.sent_ns > from_ns + run.clocks_bound_ns || r.end_ns() + run.clocks_bound_ns < middle_ns)
-			continue;
-		const std::string command = r.op < run.op_commands.size() ? Upper(run.op_commands[r.op]) : "";
-		if (!command.empty() && Contradicts(activity, command))
-			continue;
-		if (!scene.timelines || r.hop >= scene.timelines->size())
-			return {};
-		if ((*scene.timelines)[r.hop].thread != scene.timeline.thread)
-			continue;
-		const SlowKey *key = FindKey(run, r.sent_ns, r.connection, true);
-		if (!key)
-			return {};
-		keys.insert(KeyText(*key));
+	for (auto key = std::ranges::upper_bound(run.keys, from_ns, {}, &SlowKey::t_ns);
+	     key != run.keys.begin() && std::prev(key)->t_ns + back_ns > from_ns;) {
+		--key;
+		if (key->of_load && may_be_it(key->t_ns, key->t_ns + key->took_ns, key->id, key->op))
+			keys.insert(KeyText(*key));
 	}
+	for (const SlowRequest &r : scene.requests)
+		if (!keys.empty() && may_be_it(r.sent_ns, r.end_ns(), r.connection, r.op) &&
+		    !FindKey(run, r.sent_ns, r.connection, true))
+			return {};
 	return keys;
 }
 

@@ -2,9 +2,9 @@
 // The keys of slow requests.
 //
 // The recorder notes when which thread read the request, and the load generator when it was sent on which
-// connection. Which of them took long is known of a recorded server by its event-loop iterations (commands.cc).
-// Without one, requests are divided as by a server that answers one after the other: a request took from the
-// answer before it, or from when it was sent, to its answer. The rest of its time it waited.
+// connection. Which of them took long is known of a recorded server by its event-loop iterations
+// (commands.cc). Without one, requests are divided as by a server that answers one after the other: a request
+// took from the answer before it, or from when it was sent, to its answer. The rest of its time it waited.
 #include <algorithm>
 #include <map>
 
@@ -27,7 +27,8 @@ const SlowKey *KeyOf(const Run &run, const SlowRequest &r)
 {
 	auto at = [](const SlowKey &key) { return std::make_tuple(key.t_ns, key.of_load); };
 	if (r.read_ns) // when a thread read it, to the nanosecond: two threads that did at once are neither
-		if (const auto same = std::ranges::equal_range(run.keys, std::make_tuple(r.read_ns, false), {}, at);
+		if (const auto same =
+			std::ranges::equal_range(run.keys, std::make_tuple(r.read_ns, false), {}, at);
 		    same.size() == 1)
 			return &same.front();
 	return FindKey(run, r.sent_ns, r.connection, true);
@@ -40,14 +41,15 @@ std::string KeyText(const SlowKey &key)
 
 std::string LeadingKeyText(const Explanation &e)
 {
-	constexpr double most = 0.5; // of the time
+	constexpr double most = 0.5;	 // of the time
 	constexpr double stands_out = 2; // its part of the time is larger than that of the requests by this
 	struct ByKey {
 		uint64_t ns = 0, count = 0;
 	};
 	std::vector<const SlowKey *> by_end;
 	for (const SlowKey &key : e.run.keys)
-		if (key.of_load && (!e.in_part || (key.t_ns >= e.part.since_ns && key.t_ns < e.part.until_ns)))
+		if (key.of_load &&
+		    (!e.in_part || (key.t_ns >= e.part.since_ns && key.t_ns < e.part.until_ns)))
 			by_end.push_back(&key);
 	auto end_ns = [](const SlowKey *key) { return key->t_ns + key->took_ns; };
 	std::ranges::stable_sort(by_end, {}, end_ns);

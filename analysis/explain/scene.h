@@ -171,10 +171,10 @@ bool MayBeOf(const Commands &commands, size_t report, const SlowEntry &entry, ui
 
 // The command that took most of an iteration. What is not known is empty.
 struct Ran {
-	std::string command;	   // "KEYS", as its client sent it, else by its function
-	std::string sender;	   // "127.0.0.1:5123"
-	std::string arguments;	   // "40,000 keys", of a request with very many
-	uint64_t ns = 0;	   // by the slow log
+	std::string command;   // "KEYS", as its client sent it, else by its function
+	std::string sender;    // "127.0.0.1:5123"
+	std::string arguments; // "40,000 keys", of a request with very many
+	uint64_t ns = 0;       // by the slow log
 	// Its key, "the key \"cart\"" or "a key that begins with \"user:\"", or those that it may have had;
 	// empty: unknown.
 	std::set<std::string> keys = {};
@@ -314,7 +314,7 @@ private:
 		std::set<std::string> senders;		// of the command: clients; "": unknown ones
 		// Its key may be any of these; none: it is not known, or there were several.
 		std::optional<std::set<std::string>> keys;
-		uint64_t receivers = 0;			// of its messages in one iteration, at most
+		uint64_t receivers = 0; // of its messages in one iteration, at most
 	};
 	using Named = std::pair<const std::string, Actor>;
 	Actor &Note(const std::string &clause, uint64_t ns, uint64_t times);

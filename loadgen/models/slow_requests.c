@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is looked at when a request was slow: its key (--keys) and its connection's TCP. A request in flight has
- * only its key's number, so that the hot path stores no text: the text is written a second time here. */
+/* What is looked at when a request was slow: its key (--keys) and its connection's TCP. A request in flight
+ * has only its key's number, so that the hot path stores no text: the text is written a second time here. */
 #include <string.h>
 
 #include "loadgen/engine.h"
@@ -21,14 +21,15 @@ static bool was_sent_alone(const struct connection *c)
 	       c->pending[ring_index(c, c->ring_size - 1)].start_ns != p->start_ns;
 }
 
-/* Logs the key of the oldest request. Not of a pipeline that was sent with one write: it is not known which of
- * its requests took long. */
+/* Logs the key of the oldest request. Not of a pipeline that was sent with one write: it is not known which
+ * of its requests took long. */
 static void note_key(struct connection *c, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
 	const struct load_plan *plan = t->plan;
 	const struct pending_request *p = &c->pending[c->first];
-	struct slow_key key = {.sent_ns = p->start_ns, .end_ns = now_ns, .connection = c->id};
+	struct slow_key key = {
+	    .sent_ns = p->start_ns, .end_ns = now_ns, .connection = c->id, .operation = p->operation};
 	bool whole;
 
 	if (!t->lane.log || now_ns - p->intended_ns < plan->log_over_ns || p->operation == NO_OPERATION ||

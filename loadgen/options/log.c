@@ -124,6 +124,7 @@ static void write_key(struct request_log *log, const struct slow_key *key)
 	keys->stored++;
 	note = json_note(key->sent_ns, "key");
 	json_put_count(note, "connection", key->connection);
+	json_put_count(note, "op", key->operation);
 	json_put_count(note, "took_ns", key->end_ns - key->sent_ns);
 	if (keys->hash) {
 		hide_key(keys, key, text, sizeof(text));

@@ -433,10 +433,11 @@ struct ServerReport {
 struct SlowKey {
 	uint64_t t_ns = 0; // when the server's thread `id` read it; of a load generator when it was sent
 	bool of_load = false;
-	uint32_t id = 0;      // the thread, as its host numbers it; of a load generator an index into connections
-	uint64_t took_ns = 0; // of a load generator: from being sent to its answer
-	std::string text;     // printable
-	bool begin = false;   // the key may be longer
+	uint32_t id = 0; // the thread, as its host numbers it; of a load generator an index into connections
+	uint64_t took_ns = 0;	// of a load generator: from being sent to its answer
+	std::string text;	// printable
+	bool begin = false;	// the key may be longer
+	uint8_t op = UINT8_MAX; // of a load generator: index into Run::ops
 
 	std::tuple<uint64_t, bool, uint32_t> place() const { return {t_ns, of_load, id}; }
 };

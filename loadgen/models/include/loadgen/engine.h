@@ -487,8 +487,8 @@ void close_socket(struct connection *c);
  * server read it. */
 enum { SLOW_REQUEST_NS = 1000000 };
 
-/* The oldest request was answered after SLOW_REQUEST_NS: logs what may explain it, its key with --keys and what
- * TCP did. Apart, so that the hot path only compares. */
+/* The oldest request was answered after SLOW_REQUEST_NS: logs what may explain it, its key with --keys and
+ * what TCP did. Apart, so that the hot path only compares. */
 void request_was_slow(struct connection *c, uint64_t now_ns);
 
 /* memcached's meta commands, where some requests get no answer. */

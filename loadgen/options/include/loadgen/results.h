@@ -261,7 +261,7 @@ enum { LOG_SOCKETS = 32, LOG_TCP = 256, LOG_KEYS = 200 };
 struct slow_key {
 	uint64_t sent_ns, end_ns;
 	uint32_t connection;
-	uint8_t bytes;
+	uint8_t operation, bytes;
 	bool begin; /* the key is longer, or the rest is not known */
 	char text[KEY_BYTES_MOST];
 };

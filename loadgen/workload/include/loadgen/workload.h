@@ -396,8 +396,8 @@ int request_buffer_init(struct request_buffer *b, const struct workload *w, uint
 			struct random_stream random);
 void request_buffer_free(struct request_buffer *b);
 
-/* Replaces `to` by the key of a request's first command as it was sent, at most `most` bytes of it. False: the
- * command has none, or it is not known. *whole: nothing of it is missing; what was drawn at random for a
+/* Replaces `to` by the key of a request's first command as it was sent, at most `most` bytes of it. False:
+ * the command has none, or it is not known. *whole: nothing of it is missing; what was drawn at random for a
  * placeholder, and what follows it, is. */
 bool request_key(const struct workload *w, uint32_t operation, uint64_t key, size_t most, struct bytes *to,
 		 bool *whole);
