@@ -10,6 +10,7 @@
 #include <cctype>
 #include <map>
 
+#include "analysis/explain.h"
 #include "analysis/run.h"
 #include "analysis/sender.h"
 #include "common/format.h"
@@ -103,13 +104,6 @@ std::string ArgumentsOf(const common::Json &note)
 	const uint64_t count = common::Whole(note, "arguments");
 	return (note.contains("estimated") ? About(count) : common::FormatCount(count)) +
 	       (keys ? " keys" : " arguments");
-}
-
-// By a note of a slow request's key.
-std::string KeyText(const common::Json &note)
-{
-	return (common::Flag(note, "begin") ? "a key that begins with \"" : "the key \"") +
-	       common::Visible(common::Text(note, "key")) + "\"";
 }
 
 // The name of a request's command, in upper case.
@@ -251,7 +245,7 @@ std::vector<SlowEntry> SlowLog::Entries() const
 
 Commands CommandsOf(const Run &run, const SlowLog &slow_log)
 {
-	Commands commands = {slow_log.Date(), slow_log.Entries(), {}, {}, {}, {}};
+	Commands commands = {slow_log.Date(), slow_log.Entries(), {}, {}, {}};
 	const std::set<OthersRequest> others(run.others.begin(), run.others.end()); // each reader notes them
 	commands.others.assign(others.begin(), others.end());
 	for (size_t i = 0; i < commands.ran_in.size(); i++) {
@@ -266,9 +260,6 @@ Commands CommandsOf(const Run &run, const SlowLog &slow_log)
 		if (r.kind == "many-arguments") {
 			const common::Json note = common::ParseJson(r.text);
 			commands.arguments.insert({{r.t_ns, common::Whole(note, "tid")}, ArgumentsOf(note)});
-		} else if (r.kind == "key") {
-			const common::Json note = common::ParseJson(r.text);
-			commands.keys.insert({{r.t_ns, common::Whole(note, "tid")}, KeyText(note)});
 		}
 	return commands;
 }
@@ -357,11 +348,11 @@ std::vector<Candidate> RequestsIn(const Scene &scene, const ft_span &iteration, 
 		    end_ns < std::max(read_ns, from_ns) + (to_ns - from_ns) / 2 ||
 		    (IsNamed(command) && Contradicts(activity, command)))
 			return;
-		auto noted = [&](const std::map<std::pair<uint64_t, uint64_t>, std::string> &notes) {
-			const auto note = notes.find({read_ns, tid});
-			return note == notes.end() ? "" : note->second;
-		};
-		all.push_back({command, sender, noted(commands.arguments), noted(commands.keys), bytes});
+		const auto arguments = commands.arguments.find({read_ns, tid});
+		const SlowKey *key = FindKey(run, read_ns, tid, false);
+		all.push_back({command, sender,
+			       arguments == commands.arguments.end() ? "" : arguments->second,
+			       key ? KeyText(*key) : "", bytes});
 	};
 	for (const SlowRequest &r : scene.requests) { // by due_ns
 		if (r.due_ns > to_ns)
@@ -398,6 +389,45 @@ const Candidate *MainOf(const std::vector<Candidate> &requests)
 	return requests.size() == 1 || (largest && largest->bytes >= kMuchLarger * next) ? largest : nullptr;
 }
 
+// Whether the scene's thread serves a connection of the load generator.
+bool Serves(const Scene &scene, uint32_t connection)
+{
+	const auto known = std::ranges::find(scene.requests, connection, &SlowRequest::connection);
+	const uint32_t server =
+	    connection < scene.run.connections.size() ? scene.run.connections[connection].server : 0;
+	const size_t hop = known != scene.requests.end() && known->hop != kNoHop ? known->hop : server;
+	return scene.timelines && hop < scene.timelines->size() &&
+	       (*scene.timelines)[hop].thread == scene.timeline.thread;
+}
+
+// The keys of the load generator's requests that may have been the command of the iteration: those that it
+// sent before and that were unanswered for most of it. A request sent later only waited. Empty: one is not
+// known.
+std::set<std::string> LoadKeysIn(const Scene &scene, const ft_span &iteration, const std::string &activity)
+{
+	constexpr uint64_t back_ns = 60'000'000'000; // a request of an iteration was hardly sent before this
+	const Run &run = scene.run;
+	const uint64_t from_ns = iteration.start_ns + run.clocks_bound_ns,
+		       middle_ns = iteration.start_ns + iteration.duration_ns / 2;
+	auto may_be_it = [&](uint64_t sent_ns, uint64_t end_ns, uint32_t connection, size_t op) {
+		const std::string command = op < run.op_commands.size() ? Upper(run.op_commands[op]) : "";
+		return sent_ns <= from_ns && end_ns + run.clocks_bound_ns >= middle_ns &&
+		       Serves(scene, connection) && (command.empty() || !Contradicts(activity, command));
+	};
+	std::set<std::string> keys;
+	for (auto key = std::ranges::upper_bound(run.keys, from_ns, {}, &SlowKey::t_ns);
+	     key != run.keys.begin() && std::prev(key)->t_ns + back_ns > from_ns;) {
+		--key;
+		if (key->of_load && may_be_it(key->t_ns, key->t_ns + key->took_ns, key->id, key->op))
+			keys.insert(KeyText(*key));
+	}
+	for (const SlowRequest &r : scene.requests)
+		if (!keys.empty() && may_be_it(r.sent_ns, r.end_ns(), r.connection, r.op) &&
+		    !FindKey(run, r.sent_ns, r.connection, true))
+			return {};
+	return keys;
+}
+
 } // namespace
 
 Ran RanIn(const Scene &scene, const ft_span &iteration)
@@ -410,8 +440,8 @@ Ran RanIn(const Scene &scene, const ft_span &iteration)
 			ran = {entry->second.command, entry->second.client, "", entry->second.duration_ns};
 	if (scene.activities)
 		ran.activity = MainActivity(scene.run, *scene.activities, scene.thread, from_ns, to_ns);
-	const std::vector<Candidate> requests =
-	    RequestsIn(scene, iteration, ran.command.empty() ? ran.activity : "command/" + ran.command);
+	const std::string activity = ran.command.empty() ? ran.activity : "command/" + ran.command;
+	const std::vector<Candidate> requests = RequestsIn(scene, iteration, activity);
 	// Without a command that ran most of the time, only a very large request may be what took long.
 	const bool in_command =
 	    !ran.command.empty() || ran.activity.starts_with("command") || ran.activity == "script";
@@ -421,8 +451,11 @@ Ran RanIn(const Scene &scene, const ft_span &iteration)
 			ran.command = one->command;
 		ran.sender = one->sender.empty() ? ran.sender : one->sender;
 		ran.arguments = one->arguments;
-		ran.key = one->arguments.empty() ? one->key : "";
+		if (one->arguments.empty() && !one->key.empty())
+			ran.keys = {one->key};
 	}
+	if (requests.empty() && in_command)
+		ran.keys = LoadKeysIn(scene, iteration, activity);
 	if (ran.command.empty() && ran.activity.starts_with("command/") && !IsVague(ran.activity))
 		ran.command = ran.activity.substr(ran.activity.find('/') + 1);
 	return ran;

@@ -273,7 +273,11 @@ void CulpritFinder::AddSenders(const std::vector<Ran> &rans, Actor *actor)
 {
 	for (const Ran &ran : rans) {
 		actor->senders.insert(ran.sender);
-		actor->keys.insert(ran.key);
+		if (actor->keys)
+			std::erase_if(*actor->keys,
+				      [&](const std::string &key) { return !ran.keys.contains(key); });
+		else
+			actor->keys = ran.keys;
 	}
 }
 
@@ -624,7 +628,7 @@ std::string CulpritFinder::SendersText(const Actor &actor)
 // " of the key "cart"", if all that is known of the command's keys is the same; else "".
 std::string CulpritFinder::KeysText(const Actor &actor)
 {
-	return actor.keys.size() == 1 && !actor.keys.contains("") ? " of " + *actor.keys.begin() : "";
+	return actor.keys && actor.keys->size() == 1 ? " of " + *actor.keys->begin() : "";
 }
 
 bool CulpritFinder::OfOwnSends() const

@@ -148,7 +148,6 @@ struct Commands {
 	std::map<uint64_t, SlowEntry> dated;
 	// "40,000 keys" of requests with very many, by when which thread read them.
 	std::map<std::pair<uint64_t, uint64_t>, std::string> arguments;
-	std::map<std::pair<uint64_t, uint64_t>, std::string> keys; // likewise, as KeyText() has them
 };
 Commands CommandsOf(const Run &run, const SlowLog &slow_log);
 
@@ -172,11 +171,13 @@ bool MayBeOf(const Commands &commands, size_t report, const SlowEntry &entry, ui
 
 // The command that took most of an iteration. What is not known is empty.
 struct Ran {
-	std::string command;	   // "KEYS", as its client sent it, else by its function
-	std::string sender;	   // "127.0.0.1:5123"
-	std::string arguments;	   // "40,000 keys", of a request with very many
-	uint64_t ns = 0;	   // by the slow log
-	std::string key = {};	   // "the key \"cart\"", "a key that begins with \"user:\""; "": unknown
+	std::string command;   // "KEYS", as its client sent it, else by its function
+	std::string sender;    // "127.0.0.1:5123"
+	std::string arguments; // "40,000 keys", of a request with very many
+	uint64_t ns = 0;       // by the slow log
+	// Its key, "the key \"cart\"" or "a key that begins with \"user:\"", or those that it may have had;
+	// empty: unknown.
+	std::set<std::string> keys = {};
 	std::string activity = {}; // of most samples, and of the kernel's work in it
 
 	std::string Words() const; // "One GET of 40,000 keys", "KEYS", ""
@@ -311,8 +312,9 @@ private:
 		std::map<std::string, uint64_t> during; // time by the command in which it was; "": unknown
 		uint64_t own_sends_ns = 0;		// of soft interrupts in the server's own sends
 		std::set<std::string> senders;		// of the command: clients; "": unknown ones
-		std::set<std::string> keys;		// likewise
-		uint64_t receivers = 0;			// of its messages in one iteration, at most
+		// Its key may be any of these; none: it is not known, or there were several.
+		std::optional<std::set<std::string>> keys;
+		uint64_t receivers = 0; // of its messages in one iteration, at most
 	};
 	using Named = std::pair<const std::string, Actor>;
 	Actor &Note(const std::string &clause, uint64_t ns, uint64_t times);

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "analysis/blame.h"
+#include "analysis/explain.h"
 #include "analysis/exports.h"
 #include "analysis/run.h"
 #include "analysis/timeline.h"
@@ -206,6 +207,7 @@ struct SentenceSource {
 };
 struct SlowSource {
 	bool logged; // there is a request log
+	const SlowKey *key;
 	const SlowRequest &of;
 	NetworkSplit split;
 };
@@ -401,6 +403,8 @@ constexpr Table kSlow{
     Field{"unread_at_server_ns", kInt, [](auto &r) { return If(r.of.joined, r.split.unread_at_server_ns); }},
     Field{"to_client_ns", kInt, [](auto &r) { return If(r.of.joined, r.split.to_client_ns); },
 	  "as [`network_split`](explain.md#requests)"},
+    Field{"key", kText, [](auto &r) { return If(r.key != nullptr, r.key ? r.key->text : std::string()); },
+	  "its first bytes, if they were recorded"},
 };
 
 constexpr Table kParts{
@@ -754,7 +758,7 @@ public:
 	{
 		const bool logged = !run.ops.empty();
 		Open(run);
-		Add(kSlow, SlowSource{logged, r, r.Split()});
+		Add(kSlow, SlowSource{logged, logged ? KeyOf(run, r) : nullptr, r, r.Split()});
 		for (size_t p = 0; p < r.part_count; p++)
 			Add(kParts, PartSource{logged, r, parts[p]});
 		return Checked();

@@ -434,6 +434,7 @@ uint64_t IndexFacts(Run *run)
 				 [](const Sample &a, const Sample &b) { return a.t_ns < b.t_ns; });
 	std::stable_sort(run->reports.begin(), run->reports.end(),
 			 [](const ServerReport &a, const ServerReport &b) { return a.t_ns < b.t_ns; });
+	std::ranges::stable_sort(run->keys, {}, &SlowKey::place);
 	std::stable_sort(run->load_starts.begin(), run->load_starts.end(),
 			 [](const LoadStart &a, const LoadStart &b) { return a.t_ns < b.t_ns; });
 	if (run->ops.empty())

@@ -359,6 +359,16 @@ void AddProbe(uint64_t t_ns, uint32_t pid, const common::Json &j, Run *run)
 			      true});
 }
 
+void AddKey(uint64_t t_ns, const common::Json &j, OpenFile *f, Run *run)
+{
+	const bool of_load = j.contains("connection");
+	const auto id = static_cast<uint32_t>(common::Whole(j, of_load ? "connection" : "tid"));
+	const uint64_t op = of_load && j.contains("op") ? common::Whole(j, "op") : UINT64_MAX;
+	run->keys.push_back({t_ns, of_load, of_load ? f->connections->Make(id, run) : id,
+			     common::Whole(j, "took_ns"), common::Text(j, "key"), common::Flag(j, "begin"),
+			     op < f->ops.size() ? f->ops[op] : uint8_t{UINT8_MAX}});
+}
+
 void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 {
 	if (common::Text(j, "kind") == "request-servers")
@@ -391,6 +401,8 @@ void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 		AddProbe(t_ns, pid, j, run);
 	else if (common::Text(j, "kind") == "settings")
 		run->info.redis_config.merge(common::TextMap(j, "settings"));
+	else if (common::Text(j, "kind") == "key")
+		AddKey(t_ns, j, f, run);
 	else if (common::Text(j, "kind") == "tracer")
 		run->tracers[pid] = common::Text(j, "comm");
 	else {

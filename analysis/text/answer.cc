@@ -328,7 +328,8 @@ Answer AnswerOf(const Explanation &e)
 			" or more."};
 	case Lead::Kind::Unattributed:
 		return {ShareText(e, Cause::Unknown) + of_time + " has no recorded cause (unknown)" +
-			    WhyUnattributed(e) + MeanwhileText(e, Cause::Unknown),
+			    WhyUnattributed(e) + (e.run.threads.empty() ? LeadingKeyText(e) : "") +
+			    MeanwhileText(e, Cause::Unknown),
 			"unattributed",
 			{Cause::Unknown}};
 	case Lead::Kind::Causes:

@@ -660,6 +660,8 @@ Out SlowRequestJson(const Explanation &e, const SlowRequest &r)
 		request["connection"] = r.connection;
 		request["op"] = r.op < e.run.ops.size() ? e.run.ops[r.op] : "";
 		request["status"] = StatusName(r.status);
+		if (const SlowKey *key = KeyOf(e.run, r))
+			request["key"] = {{"text", key->text}, {"begin", key->begin}};
 		if (SeenInKernel(e.run)) {
 			request["idle_unread_ns"] = r.idle.unread_ns;
 			request["idle_read_ns"] = r.idle.read_ns;

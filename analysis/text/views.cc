@@ -372,6 +372,8 @@ bool RequestView(const Explanation &e, const Style &style, uint64_t id, std::str
 		std::string line = (r->op < e.run.ops.size() ? e.run.ops[r->op] : "an unknown operation") +
 				   " on connection " + std::to_string(r->connection) + ", " +
 				   StatusText(r->status);
+		if (const SlowKey *key = KeyOf(e.run, *r))
+			line += ", of " + KeyText(*key);
 		if (std::string hop = s.Hop(r->hop); !hop.empty())
 			line += ", served by " + hop;
 		if (r->behind)

@@ -111,7 +111,6 @@ static inline void end_together(struct connection *c, const struct pending_reque
 static inline void take_answer(struct connection *c, uint64_t now_ns, uint64_t bytes, bool together,
 			       struct equal_requests *ended)
 {
-	enum { SLOW_NS = 5000000 }; /* whatever TCP does that delays a request delays it by more */
 	struct load_thread *t = c->thread;
 	const struct workload *w = t->plan->workload;
 	struct pending_request *p = &c->pending[c->first], old;
@@ -139,8 +138,8 @@ static inline void take_answer(struct connection *c, uint64_t now_ns, uint64_t b
 		t->model->step(c, &old);
 		return;
 	}
-	if (__builtin_expect(now_ns > p->start_ns + SLOW_NS, 0))
-		connection_was_slow(c, now_ns);
+	if (__builtin_expect(now_ns > p->start_ns + SLOW_REQUEST_NS, 0))
+		request_was_slow(c, now_ns);
 	if (together && !status_is_error(status))
 		end_together(c, p, now_ns, status, bytes, ended);
 	else

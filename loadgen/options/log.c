@@ -6,13 +6,29 @@
 #include "loadgen/results.h"
 
 #include <errno.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "recording/json_block.h"
+
+/* Which keys the log takes. The threads' blocks arrive up to a second apart, so several seconds are counted
+ * at the same time. */
+struct logged_keys {
+	bool wanted, hash;
+	uint8_t secret[32]; /* of the random bytes; never stored */
+	uint64_t stored, left_out;
+	struct {
+		uint64_t second, stored;
+	} seconds[8];
+};
 
 enum {
 	BLOCKS_MIN = 64, /* at 200,000 requests/s, five seconds of a stalled disk */
@@ -31,6 +47,7 @@ struct request_log {
 	struct log_block *full_first, **full_last;
 	unsigned block_count;
 	bool writing, closing;
+	struct logged_keys keys; /* the writer thread's; left_out needs the lock */
 };
 
 /* Once per second, whatever else there is to do: limits the loss of a kill -9. */
@@ -72,6 +89,63 @@ static struct log_block *next_block(struct request_log *log, const struct timesp
 	return b;
 }
 
+/* Random bytes in place of others, the same ones for the same: nobody has the secret afterwards. */
+static void hide_key(const struct logged_keys *keys, const struct slow_key *key, char *to, size_t size)
+{
+	unsigned char hidden[EVP_MAX_MD_SIZE] = {0};
+	uint64_t number;
+
+	HMAC(EVP_sha256(), keys->secret, sizeof(keys->secret), (const unsigned char *)key->text, key->bytes,
+	     hidden, NULL);
+	memcpy(&number, hidden, sizeof(number));
+	snprintf(to, size, "key-%016llx", (unsigned long long)number);
+}
+
+/* The same note as the recorder's, which knows the thread of the server instead of the connection. */
+static void write_key(struct request_log *log, const struct slow_key *key)
+{
+	struct logged_keys *keys = &log->keys;
+	const uint64_t second = key->end_ns / 1000000000;
+	const size_t place = second % (sizeof(keys->seconds) / sizeof(*keys->seconds));
+	char text[32];
+	json_t *note;
+
+	if (keys->seconds[place].second != second) {
+		keys->seconds[place].second = second;
+		keys->seconds[place].stored = 0;
+	}
+	if (keys->seconds[place].stored == LOG_KEYS) {
+		pthread_mutex_lock(&log->lock);
+		keys->left_out++;
+		pthread_mutex_unlock(&log->lock);
+		return;
+	}
+	keys->seconds[place].stored++;
+	keys->stored++;
+	note = json_note(key->sent_ns, "key");
+	json_put_count(note, "connection", key->connection);
+	json_put_count(note, "op", key->operation);
+	json_put_count(note, "took_ns", key->end_ns - key->sent_ns);
+	if (keys->hash) {
+		hide_key(keys, key, text, sizeof(text));
+		json_put_text(note, "key", text);
+	} else {
+		json_put(note, "key", json_text(key->text, key->bytes));
+		if (key->begin)
+			json_put_truth(note, "begin", true);
+	}
+	write_json_note(log->writer, note);
+}
+
+static void note_keys(struct request_log *log)
+{
+	json_t *note = json_note(ft_now_ns(), "keys");
+
+	json_put_count(note, "keys", log->keys.stored);
+	json_put_count(note, "keys_left_out", log->keys.left_out);
+	write_json_note(log->writer, note);
+}
+
 static void *write_blocks(void *arg)
 {
 	struct request_log *log = arg;
@@ -104,6 +178,9 @@ static void *write_blocks(void *arg)
 		for (uint32_t i = 0; i < b->tcp_count; i++)
 			ft_writer_record(log->writer, FT_BLOCK_LOAD_TCP, &b->tcp[i]);
 		b->tcp_count = 0;
+		for (uint32_t i = 0; i < b->key_count; i++)
+			write_key(log, &b->keys[i]);
+		b->key_count = 0;
 		ft_requests_flush(&b->requests, log->writer);
 		pthread_mutex_lock(&log->lock);
 		log->writing = false;
@@ -165,6 +242,14 @@ int request_log_open(struct request_log **out, const char *path, const char *man
 	return 0;
 }
 
+int request_log_keys(struct request_log *log, bool hash)
+{
+	log->keys.wanted = true;
+	log->keys.hash = hash;
+	return getrandom(log->keys.secret, sizeof(log->keys.secret), 0) == sizeof(log->keys.secret) ? 0
+												    : -EIO;
+}
+
 struct ft_writer *request_log_writer(struct request_log *log)
 {
 	return log->writer;
@@ -192,6 +277,8 @@ int request_log_close(struct request_log *log, const char *summary)
 	pthread_cond_signal(&log->filled);
 	pthread_mutex_unlock(&log->lock);
 	pthread_join(log->thread, NULL);
+	if (log->keys.wanted)
+		note_keys(log);
 	rc = ft_writer_close(log->writer, summary);
 	free_log(log);
 	return rc;
@@ -264,10 +351,21 @@ void log_tcp(struct log_lane *lane)
 	lane->open->tcp_count++;
 }
 
+void log_key(struct log_lane *lane, const struct slow_key *key)
+{
+	struct log_block *b = lane->open;
+
+	if (b && b->key_count < LOG_KEYS)
+		b->keys[b->key_count++] = *key;
+	else
+		lane->keys_left_out++;
+}
+
 void log_lane_flush(struct log_lane *lane, uint64_t now_ns)
 {
 	if (lane->log && lane->open &&
-	    (lane->open->requests.count || lane->open->socket_count || lane->open->tcp_count))
+	    (lane->open->requests.count || lane->open->socket_count || lane->open->tcp_count ||
+	     lane->open->key_count))
 		log_lane_next(lane, now_ns);
 }
 
@@ -285,10 +383,12 @@ void log_lane_close(struct log_lane *lane, uint64_t now_ns)
 	}
 	b = lane->open;
 	lane->open = NULL;
-	if (!b)
-		return;
 	pthread_mutex_lock(&lane->log->lock);
-	b->next = lane->log->spare;
-	lane->log->spare = b;
+	lane->log->keys.left_out += lane->keys_left_out;
+	lane->keys_left_out = 0;
+	if (b) {
+		b->next = lane->log->spare;
+		lane->log->spare = b;
+	}
 	pthread_mutex_unlock(&lane->log->lock);
 }

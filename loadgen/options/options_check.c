@@ -287,6 +287,10 @@ static void check_report(struct options *o, char *error, size_t size)
 		check_arrival_times(o, error, size);
 	if (o->log_mode == LOG_SLOW && !o->log_path)
 		snprintf(error, size, "--log needs -o FILE");
+	if (o->key_bytes && !o->log_path)
+		snprintf(error, size, "--keys needs -o FILE");
+	if (o->hash_keys && !o->key_bytes)
+		snprintf(error, size, "--hash-keys needs --keys");
 	for (size_t i = 0; o->csv && i < sizeof(in_csv) / sizeof(*in_csv); i++)
 		if (!percentiles_add(&o->wanted, in_csv[i]))
 			snprintf(error, size,

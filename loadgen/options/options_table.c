@@ -98,6 +98,17 @@ static error_t read_expiry(const char *text, struct options *o)
 				    text);
 }
 
+static error_t read_keys(const char *text, struct options *o)
+{
+	uint64_t bytes = 0;
+	const bool valid = parse_count(text, 1, KEY_BYTES_MOST, &bytes);
+
+	o->key_bytes = (uint32_t)bytes;
+	return valid ? 0
+		     : option_refuse("--keys: expected a number from 1 to %d, got \"%s\"", KEY_BYTES_MOST,
+				     text);
+}
+
 static error_t read_profile(const char *text, struct options *o)
 {
 	bool connections = strncmp(text, "connections:", 12) == 0;
@@ -589,6 +600,13 @@ const struct option_row options_rows[] = {
     {"log", 0, "WHAT",
      "Log all requests, or with slow:TIME only those that took at least TIME, and a histogram",
      IS_READ(read_log_mode), .normally = "all"},
+    {"keys", 0, "N",
+     "With -o: store the first N bytes (1 to 32) of the keys of requests that took a millisecond or more "
+     "after they were sent, so that explain names the key of a slow command",
+     IS_READ(read_keys)},
+    {"hash-keys", 0, NULL,
+     "With --keys: store random bytes in place of these, the same ones for the same bytes in this log",
+     IS_TRUE(hash_keys)},
     {"arrival-times", 0, NULL,
      "Over TCP: ask the kernel when each answer arrived, and report socket-buffer wait separately",
      IS_TRUE(arrival_times)},

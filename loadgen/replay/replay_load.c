@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/commands.h"
 #include "common/grow.h"
 #include "common/hash.h"
 #include "common/text.h"
@@ -241,11 +242,51 @@ static bool write_request(const struct replay *r, bool own, uint64_t number, str
 	return write_bytes(record->bytes, record->length, to);
 }
 
+/* The number after a type byte, and *at after its line. False: no such line. */
+static bool read_count(const char **at, const char *end, char type, size_t *count)
+{
+	const char *line = *at, *stop = line < end ? memchr(line, '\n', (size_t)(end - line)) : NULL;
+
+	if (!stop || *line != type)
+		return false;
+	*count = reply_number(line + 1, stop);
+	*at = stop + 1;
+	return true;
+}
+
+/* By the table of commands, as the recorder finds keys: a request was slow, which is no time to ask the
+ * server. */
+static const char *first_key(const struct replay *r, uint64_t number, size_t *length)
+{
+	const struct replay_record *record = number < r->count ? &r->records[number] : NULL;
+	const char *at = record ? record->bytes : NULL, *end = record ? at + record->length : NULL;
+	const struct command_row *row = NULL;
+	size_t words = 0, bytes;
+
+	*length = 0;
+	if (!record || !read_count(&at, end, '*', &words))
+		return "";
+	for (size_t i = 0; i < words && read_count(&at, end, '$', &bytes); i++) {
+		if (bytes + 2 > (size_t)(end - at))
+			break;
+		if (i == 0)
+			row = commands_row(at, bytes);
+		if (!row || row->key == 0)
+			break;
+		if (i == row->key) {
+			*length = bytes;
+			return at;
+		}
+		at += bytes + 2;
+	}
+	return "";
+}
+
 void replay_fill(const struct replay *r, struct workload *w)
 {
 	struct operation *select;
 
-	w->recorded = (struct recorded){.replay = r, .write = write_request};
+	w->recorded = (struct recorded){.replay = r, .write = write_request, .key = first_key};
 	for (uint32_t i = 0; i < r->name_count; i++)
 		workload_add_bare(w, r->names[i]);
 	if (r->others)

@@ -105,6 +105,14 @@ static int open_log(struct run *r, int argc, char **argv)
 	} else if (ft_writer_moved(request_log_writer(r->log))) {
 		fprintf(stderr, "forktail load: the earlier recording is now %s.old\n", r->o->log_path);
 	}
+	if (rc == 0 && r->o->key_bytes) {
+		rc = request_log_keys(r->log, r->o->hash_keys);
+		if (rc) {
+			complain(r, "--hash-keys: the system gives no random bytes");
+			request_log_close(r->log, NULL);
+			r->log = NULL;
+		}
+	}
 	return rc;
 }
 
@@ -177,6 +185,7 @@ static struct observer *start_observer(struct run *r)
 	    .password = o->password,
 	    .tls_name = server_tls_name(&r->server),
 	    .memcached = protocol_of(o->protocol)->product == &memcached_product,
+	    .hide_keys = o->hash_keys,
 	};
 	struct observer *observer = NULL;
 

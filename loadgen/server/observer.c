@@ -233,6 +233,7 @@ int observer_start(struct observer **out, const struct observer_server *s, struc
 	if (!o)
 		return -ENOMEM;
 	o->series.writer = w;
+	o->series.hide_keys = s->hide_keys;
 	o->rest = LINK_CLOSED;
 	o->rest.stop_fd = eventfd(0, EFD_CLOEXEC);
 	rc = o->rest.stop_fd < 0 ? -errno : describe_server(o, s);

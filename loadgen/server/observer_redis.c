@@ -344,7 +344,7 @@ static void note_command(struct redis *v, enum question log, const redisReply *e
 	json_put_count(n, "id", (uint64_t)e->element[0]->integer);
 	json_put_count(n, logs[log].value, (uint64_t)e->element[2]->integer);
 	command = json_put_array(n, "command");
-	for (size_t i = 0; i < words->elements; i++)
+	for (size_t i = 0; i < words->elements && (i == 0 || !v->to->hide_keys); i++)
 		if (is_text(words->element[i]))
 			put_word(command, words->element[i]);
 	if (e->elements > 4 && is_text(e->element[4]))

@@ -15,6 +15,7 @@ struct observer_series {
 	struct ft_writer *writer;
 	struct series *by_name; /* hash table */
 	uint32_t ids;
+	bool hide_keys; /* as in struct observer_server */
 };
 
 /* A value of the series `prefix`.`name`, or `prefix`.`name`.`part` if part is not "". Announced if it is new;

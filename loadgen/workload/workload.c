@@ -353,6 +353,54 @@ int request_buffer_init(struct request_buffer *b, const struct workload *w, uint
 	return 0;
 }
 
+/* Whether a part can be written again after its request was sent. */
+static bool is_fixed_by_key(enum part_kind kind)
+{
+	return kind == PART_TEXT || kind == PART_KEY || kind == PART_KEY_NUMBER || kind == PART_TAG;
+}
+
+bool request_key(const struct workload *w, uint32_t operation, uint64_t key, size_t most, struct bytes *to,
+		 bool *whole)
+{
+	const struct step *s = &w->operations[operation].steps[0];
+	const struct command *c = &s->command;
+	const struct request_values v = {.key = key};
+	uint32_t index = s->route.kind == ROUTE_KEY ? s->route.word : c->row ? c->row->key : 0;
+	const struct command_word *word;
+	const char *recorded;
+	size_t length = 0;
+
+	to->length = 0;
+	*whole = true;
+	if (w->recorded.write) {
+		recorded = w->recorded.key(w->recorded.replay, key, &length);
+		*whole = length <= most;
+		length = *whole ? length : most;
+		if (!bytes_reserve(to, length))
+			return false;
+		bytes_add(to, recorded, length);
+		return length > 0;
+	}
+	if (index == 0 || index >= c->word_count)
+		return false;
+	word = &c->words[index];
+	for (uint32_t i = 0; i < word->count && to->length <= most; i++) {
+		const struct command_part *p = &c->parts[word->first + i];
+		struct drawn d;
+
+		*whole = is_fixed_by_key(p->kind);
+		if (!*whole)
+			break;
+		d = draw_part(p, &w->fill, &v, NULL);
+		if (!bytes_reserve(to, d.length))
+			return false;
+		write_part(p, &d, &w->fill, &v, to, NULL);
+	}
+	*whole = *whole && to->length <= most;
+	to->length = to->length < most ? to->length : most;
+	return to->length > 0;
+}
+
 void request_buffer_free(struct request_buffer *b)
 {
 	free(b->bytes.at);

@@ -268,6 +268,19 @@ std::vector<Remedy> RemediesOf(const Explanation &e);
 // The ids of those whose condition remedies.cc looks for.
 std::vector<std::string> RemediesWithCondition();
 
+// Keys of slow requests, where they were recorded.
+
+// The key of a request that the server's thread `id` read at t_ns, or that was sent then on the load
+// generator's connection `id`; nullptr: none was noted.
+const SlowKey *FindKey(const Run &run, uint64_t t_ns, uint32_t id, bool of_load);
+// The same of a slow request: the recorder's note, or else the load generator's.
+const SlowKey *KeyOf(const Run &run, const SlowRequest &r);
+// "the key "cart"", "a key that begins with "user:"".
+std::string KeyText(const SlowKey &key);
+// Of a run whose server was not recorded: the key with most of the time that the load generator's slow
+// requests took, and not merely waited; "" if none has most, or if it is that of most slow requests anyway.
+std::string LeadingKeyText(const Explanation &e);
+
 // Explains a run: from its path to an Explanation.
 
 struct ExplainOptions {

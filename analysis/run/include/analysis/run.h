@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <sys/mman.h>
+#include <tuple>
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
@@ -428,6 +429,19 @@ struct ServerReport {
 	std::string text;	       // the whole object as JSON
 };
 
+// The first bytes of a slow request's key, as the recorder or the load generator noted it.
+struct SlowKey {
+	uint64_t t_ns = 0; // when the server's thread `id` read it; of a load generator when it was sent
+	bool of_load = false;
+	uint32_t id = 0; // the thread, as its host numbers it; of a load generator an index into connections
+	uint64_t took_ns = 0;	// of a load generator: from being sent to its answer
+	std::string text;	// printable
+	bool begin = false;	// the key may be longer
+	uint8_t op = UINT8_MAX; // of a load generator: index into Run::ops
+
+	std::tuple<uint64_t, bool, uint32_t> place() const { return {t_ns, of_load, id}; }
+};
+
 // A request of another client than the load generator, which the server had for long: the load generator's
 // requests may have waited for it.
 struct OthersRequest {
@@ -556,6 +570,7 @@ struct Run {
 	std::vector<ft_drop> drops;
 	std::vector<ft_clock> clocks;			// readings of all recordings
 	std::vector<ServerReport> reports;		// by time
+	std::vector<SlowKey> keys;			// by place()
 	std::vector<OthersRequest> others;		// of a kernel log that is joined; its readers fill it
 	std::vector<Quota> quotas;			// by time
 	std::vector<ProcessEnd> ended;			// likewise

@@ -481,6 +481,16 @@ struct ft_connection connection_record(const struct connection *c);
 /* Closes the descriptor and its TLS session. */
 void close_socket(struct connection *c);
 
+/* Slow requests. */
+
+/* So long after it was sent, a request is slow. As the recorder's rule for keys, which counts from when the
+ * server read it. */
+enum { SLOW_REQUEST_NS = 1000000 };
+
+/* The oldest request was answered after SLOW_REQUEST_NS: logs what may explain it, its key with --keys and
+ * what TCP did. Apart, so that the hot path only compares. */
+void request_was_slow(struct connection *c, uint64_t now_ns);
+
 /* memcached's meta commands, where some requests get no answer. */
 
 enum meta_match { META_ANSWERS_OLDEST, META_ANSWERS_NONE, META_LOST };

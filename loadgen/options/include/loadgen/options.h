@@ -225,6 +225,8 @@ struct options {
 	uint32_t statsd_port; /* 0: none */
 	enum log_mode log_mode;
 	uint64_t slow_ns;
+	uint32_t key_bytes; /* --keys: log so many of the first bytes of slow requests' keys; 0: none */
+	bool hash_keys;	    /* random bytes in place of these, the same ones in this log */
 	struct wanted_figures wanted;
 	bool csv, distribution_table, no_observer;
 	bool progress;	 /* one line per second */

@@ -255,7 +255,16 @@ double limit_figure(const struct result_figures *f, const struct operation_figur
 
 struct request_log;
 
-enum { LOG_SOCKETS = 32, LOG_TCP = 256 };
+enum { LOG_SOCKETS = 32, LOG_TCP = 256, LOG_KEYS = 200 };
+
+/* The first bytes of a slow request's key (--keys). */
+struct slow_key {
+	uint64_t sent_ns, end_ns;
+	uint32_t connection;
+	uint8_t operation, bytes;
+	bool begin; /* the key is longer, or the rest is not known */
+	char text[KEY_BYTES_MOST];
+};
 
 struct log_block {
 	struct ft_requests requests;
@@ -263,6 +272,8 @@ struct log_block {
 	uint32_t socket_count;
 	struct ft_load_tcp tcp[LOG_TCP];
 	uint32_t tcp_count;
+	struct slow_key keys[LOG_KEYS];
+	uint32_t key_count;
 	struct ft_drop drop; /* losses before it; count 0: none */
 	struct log_block *next;
 };
@@ -272,11 +283,15 @@ struct log_lane {
 	struct request_log *log; /* NULL: no log */
 	struct log_block *open;	 /* NULL: dropping */
 	uint64_t drop_start_ns, drops, all_drops;
+	uint64_t keys_left_out;
 	bool waits_for_spare; /* measuring has ended: wait for a spare instead of dropping */
 };
 
 /* Creates the recording and starts the writer thread, for up to `lanes` threads. Negative errno. */
 int request_log_open(struct request_log **out, const char *path, const char *manifest, unsigned lanes);
+/* Keys will be logged: at most LOG_KEYS a second, with `hash` random bytes in their place. Before the first
+ * lane is opened. Negative errno. */
+int request_log_keys(struct request_log *log, bool hash);
 /* The recording, for blocks other than requests. These calls may wait for the disk. The writer thread itself
  * writes clock records and flushes every second. */
 struct ft_writer *request_log_writer(struct request_log *log);
@@ -301,6 +316,9 @@ void log_socket(struct log_lane *lane, const struct ft_connection *c, uint64_t n
 struct ft_load_tcp *log_tcp_room(struct log_lane *lane);
 /* Logs what was put there. */
 void log_tcp(struct log_lane *lane);
+
+/* Logs a key. It is left out and counted if there is no room. */
+void log_key(struct log_lane *lane, const struct slow_key *key);
 
 /* For log_append. */
 void log_lane_next(struct log_lane *lane, uint64_t now_ns);

@@ -25,6 +25,7 @@ struct observer_server {
 	const char *user,
 	    *password; /* for Redis; NULL: none. Sent only to a server that answers PING like Redis */
 	bool memcached;
+	bool hide_keys;	      /* of slow commands only the name is recorded, since a word may be a key */
 	const char *tls_name; /* as tls_session_new's host, with tls_begin before; NULL: no TLS */
 };
 

@@ -280,6 +280,8 @@ struct recorded {
 	/* Appends the bytes of record `number`, or of the generator's own request of that number (SELECT, see
 	 * replay.h). False: out of memory. NULL: requests are generated here. */
 	bool (*write)(const struct replay *r, bool own, uint64_t number, struct bytes *to);
+	/* The first key of record `number`; *length 0: it has none. Set if `write` is. */
+	const char *(*key)(const struct replay *r, uint64_t number, size_t *length);
 };
 
 /* A command of an operation, ready to send. */
@@ -393,6 +395,12 @@ void mix_close(struct mix *m);
 int request_buffer_init(struct request_buffer *b, const struct workload *w, uint32_t batch,
 			struct random_stream random);
 void request_buffer_free(struct request_buffer *b);
+
+/* Replaces `to` by the key of a request's first command as it was sent, at most `most` bytes of it. False:
+ * the command has none, or it is not known. *whole: nothing of it is missing; what was drawn at random for a
+ * placeholder, and what follows it, is. */
+bool request_key(const struct workload *w, uint32_t operation, uint64_t key, size_t most, struct bytes *to,
+		 bool *whole);
 
 static inline uint32_t choose_operation(const struct mix *m, struct chooser *c)
 {

@@ -2,6 +2,7 @@
 // Which command ran in an event-loop iteration, who sent it, and what the kernel did in it.
 #include "tests/unit/analysis/evidence/evidence_of.h"
 
+#include "analysis/explain.h"
 #include "analysis/explain/scene.h"
 
 using namespace forktail::analysis;
@@ -266,4 +267,86 @@ TEST_CASE("commands: soft interrupts in the server's own sends are its own")
 	CHECK(ClauseOf(&b, Cause::SoftirqNetRx) == std::string("Soft interrupts (net_rx)") +
 						       (sends ? " of the server's own sends" : "") +
 						       " took 40.0 ms of the time of CPU 0");
+}
+
+TEST_CASE("commands: the load generator's key of a slow command, where no other request may be it")
+{
+	struct Sent {
+		uint64_t sent_ms, end_ms;
+		uint8_t op; // 0: SORT, 1: GET
+		const char *key;
+	};
+	const struct {
+		const char *what;
+		std::vector<Sent> sent;
+		std::string of; // of which key
+	} rows[] = {
+	    {"alone", {{10, 100, 0, "cart"}}, " of the key \"cart\""},
+	    {"others wait, and others ran before",
+	     {{10, 100, 0, "cart"}, {50, 100, 0, "b"}, {60, 101, 1, "c"}, {5, 21, 0, "d"}},
+	     " of the key \"cart\""},
+	    {"another command was there", {{10, 100, 0, "cart"}, {15, 100, 1, "c"}}, " of the key \"cart\""},
+	    {"two of the same key", {{10, 100, 0, "cart"}, {15, 100, 0, "cart"}}, " of the key \"cart\""},
+	    {"another of its kind was there", {{10, 100, 0, "cart"}, {15, 100, 0, "b"}}, ""},
+	    {"one has no key", {{10, 100, 0, "cart"}, {15, 100, 0, nullptr}}, ""},
+	    {"none has", {{10, 100, 0, nullptr}}, ""},
+	};
+	for (const auto &row : rows) {
+		INFO(row.what);
+		RunBuilder b;
+		b.run.ops = b.run.op_commands = {"SORT", "GET"};
+		b.Thread(kServer, 0, 110 * ms);
+		b.Tally(FT_OWN_CODE, 0, 110 * ms, 110 * ms);
+		b.Frame(FT_ITERATION, 20 * ms, 100 * ms);
+		b.CpuSamples(20 * ms, 80, b.Stack(InCommand({"sortCommandGeneric", "sortCommand"})));
+		std::vector<Sent> by_time = row.sent;
+		std::ranges::sort(by_time, {}, &Sent::sent_ms);
+		uint32_t connection = 0;
+		for (const Sent &s : by_time) {
+			b.Request(s.sent_ms * ms, s.sent_ms * ms, s.end_ms * ms, connection, s.op);
+			if (s.key)
+				b.run.keys.push_back({kBase + s.sent_ms * ms, true, connection,
+						      (s.end_ms - s.sent_ms) * ms, s.key, false, s.op});
+			connection++;
+		}
+		const std::string clause = ClauseOf(&b, Cause::ServerBusy);
+		CHECK(clause.starts_with("SORT" + row.of + " took "));
+	}
+}
+
+TEST_CASE("keys: without a recording, the one that took most of the time and did not only wait")
+{
+	struct Noted {
+		uint64_t sent_ms, end_ms;
+		const char *key;
+		uint32_t connection;
+	};
+	const struct {
+		const char *what;
+		std::vector<Noted> noted;
+		std::string named; // "": none
+	} rows[] = {
+	    {"none", {}, ""},
+	    {"others waited behind it",
+	     {{0, 50, "cart", 0}, {10, 51, "a", 1}, {20, 51, "a", 2}, {30, 52, "b", 3}},
+	     "1 request of the key \"cart\" took 50.0 ms, 96.2 % of"},
+	    {"the first of many that all have it", {{0, 50, "a", 0}, {10, 51, "a", 1}, {20, 51, "a", 2}}, ""},
+	    {"nobody waited",
+	     {{0, 50, "a", 0}, {60, 90, "a", 0}},
+	     "2 requests of the key \"a\" took 80.0 ms, 100 %"},
+	    {"two took as long", {{0, 50, "a", 0}, {50, 100, "b", 0}}, ""},
+	    {"most have it", {{0, 50, "a", 0}, {10, 51, "a", 1}, {20, 51, "b", 2}}, ""},
+	};
+	for (const auto &row : rows) {
+		INFO(row.what);
+		RunBuilder b;
+		b.run.connections.resize(4);
+		for (const Noted &n : row.noted)
+			b.run.keys.push_back({kBase + n.sent_ms * ms, true, n.connection,
+					      (n.end_ms - n.sent_ms) * ms, n.key, false});
+		const Explanation e(b.run);
+		const std::string text = LeadingKeyText(e);
+		CHECK(text.empty() == row.named.empty());
+		CHECK(text.find(row.named) != std::string::npos);
+	}
 }

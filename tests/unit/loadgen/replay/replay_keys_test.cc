@@ -163,3 +163,29 @@ TEST_CASE("a sample has whole keys, whole transactions, every SELECT, and about 
 	}
 	CHECK(parts[0] != parts[1]);
 }
+
+TEST_CASE("the first key of a recorded command")
+{
+	const Recording r =
+	    recording("0,a,GET,first\n1,a,set,second,value\n2,a,PING\n3,a,NO.SUCH,k\n4,a,MGET,x,y\n"
+		      "5,a,EVAL,return 1,1,k\n6,a,GET,\n");
+	workload w = {};
+	replay_fill(r.get(), &w);
+	std::vector<std::string> keys;
+	for (uint64_t i = 0; i < r->count; i++) {
+		size_t length = 99;
+		const char *key = w.recorded.key(r.get(), i, &length);
+		keys.emplace_back(key, length);
+	}
+	CHECK(keys == std::vector<std::string>{"first", "second", "", "", "x", "", ""});
+	size_t length = 99;
+	CHECK(*w.recorded.key(r.get(), REPLAY_DISCARD, &length) == 0);
+	CHECK(length == 0);
+	bytes to = {};
+	bool whole = true;
+	CHECK(request_key(&w, 0, 1, 3, &to, &whole));
+	CHECK(std::string(to.at, to.length) == "sec");
+	CHECK_FALSE(whole);
+	free(to.at);
+	workload_free(&w);
+}

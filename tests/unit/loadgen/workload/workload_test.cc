@@ -311,3 +311,43 @@ TEST_CASE("inserts take the base's next keys, reads use acknowledged ones")
 		highest = std::max(highest, choose_key(&x.w, &x.m, &c, 1, 0));
 	CHECK(highest == 11);
 }
+
+TEST_CASE("the key of a request that was sent: by its number, and no more than is known of it")
+{
+	const struct {
+		const char *command;
+		size_t most;
+		std::string key; // "": none
+		bool whole;
+		protocol_id protocol = PROTOCOL_REDIS;
+	} rows[] = {
+	    {"GET __key__", 32, "key:" + digits(7), true},
+	    {"GET __key__", 16, "key:" + digits(7), true},
+	    {"GET __key__", 15, ("key:" + digits(7)).substr(0, 15), false},
+	    {"GET __key__", 4, "key:", false},
+	    {"sort cart:__key_number__:items ALPHA", 32, "cart:" + digits(7) + ":items", true},
+	    {"MGET first __key__", 32, "first", true},
+	    {"MSET a:__int__ 1 b 2", 32, "a:", false}, // drawn at random when it was sent
+	    {"GET __other_key__", 32, "", false},
+	    {"GET __int1__", 32, "", false},
+	    {"EVAL 'return 1' 1 __key__", 32, "", false}, // options precede it
+	    {"PING", 32, "", false},
+	    {"NO.SUCH __key__", 32, "", false},
+	    {"get __key__", 6, "key:00", false, PROTOCOL_MEMCACHE_TEXT},
+	    {"set __key__ __data__", 6, "key:00", false, PROTOCOL_MEMCACHE_BINARY},
+	    {"get __key__", 16, "key:" + digits(7), true, PROTOCOL_MEMCACHE_META},
+	    {"version", 6, "", false, PROTOCOL_MEMCACHE_TEXT},
+	};
+	for (const auto &row : rows) {
+		INFO(row.command);
+		const Workload x({row.command}, "3", 1000, row.protocol);
+		bytes to = {};
+		bool whole = false;
+		const bool known = request_key(&x.w, 0, 7, row.most, &to, &whole);
+		CHECK(known == !row.key.empty());
+		CHECK(std::string(to.at ? to.at : "", to.length) == row.key);
+		if (known)
+			CHECK(whole == row.whole);
+		free(to.at);
+	}
+}
