@@ -12,6 +12,7 @@
 #include <map>
 #include <new>
 #include <optional>
+#include <set>
 #include <string>
 #include <sys/mman.h>
 #include <type_traits>
@@ -491,6 +492,7 @@ struct RunInfo {
 	std::vector<std::string> commands;
 	// Of the load's first server: from run.json, or from the load generator's observer.
 	std::map<std::string, std::string> redis_config;
+	std::set<std::string> changed_settings; // of which two readings differ
 	uint64_t rss_bytes = 0; // 0: not reported
 	std::string text;	// the file's text, not sanitized
 };
