@@ -124,4 +124,14 @@ std::string ClientAddress(const uint8_t (&address)[16], bool hashed)
 	return text;
 }
 
+std::string Cut(const std::string &text, size_t bytes)
+{
+	if (text.size() <= bytes)
+		return text;
+	size_t end = bytes - 3;
+	while (end && (text[end] & 0xc0) == 0x80)
+		end--;
+	return text.substr(0, end) + "...";
+}
+
 } // namespace forktail::common

@@ -2,12 +2,16 @@
 // Which remedies of the table (remedies.def) fit what was recorded. A condition holds only if what it asks
 // for was seen: a setting that is not in the recording makes no advice.
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <optional>
+#include <set>
+#include <sstream>
 
 #include "analysis/explain.h"
 #include "common/format.h"
 #include "common/json.h"
+#include "scene.h"
 
 namespace forktail::analysis
 {
@@ -16,6 +20,31 @@ namespace
 {
 
 using Seen = std::optional<std::string>;
+
+// A value of which each element takes at least this long to free has many elements; small values are freed at
+// once whatever lazyfree-* says.
+constexpr uint64_t kLargeValue = 100'000;
+// A call of a command that is long enough to delay others.
+constexpr uint64_t kLongCall = 1'000'000;
+
+// An entry of the server's slow log.
+struct SlowCall {
+	std::vector<std::string> words; // truncated by the server
+	uint64_t ns = 0, arguments = 0; // all of them, without the command's name
+};
+
+SlowCall SlowCallOf(const ServerReport &report)
+{
+	const common::Json j = common::ParseVisible({report.text});
+	SlowCall call = {common::Texts(j, "command"), common::Whole(j, "duration_us") * 1000, 0};
+	if (call.words.empty())
+		return call;
+	call.arguments = call.words.size() - 1;
+	unsigned long long more = 0;
+	if (sscanf(call.words.back().c_str(), "... (%llu more arguments)", &more) == 1)
+		call.arguments += more - 1;
+	return call;
+}
 
 // A cause that the answer names, and what is known about it.
 struct Case {
@@ -35,24 +64,72 @@ struct Case {
 		});
 	}
 	bool IsChild() const { return Is({"snapshot child", "AOF rewrite child", "replica sync child"}); }
-	// A setting of the only server; nothing if the recording does not have it.
+	// What the load generator asked a server is known to be of the one that the cause is of.
+	bool OneServer() const
+	{
+		std::set<uint32_t> processes;
+		for (const int t : e.serving)
+			if (t >= 0)
+				processes.insert(e.run.threads[static_cast<size_t>(t)].tgid);
+		return e.run.servers.size() <= 1 && processes.size() <= 1;
+	}
+	// A setting of the only server; nothing if the recording does not have it, or it changed meanwhile.
 	Seen Setting(const std::string &name) const
 	{
 		const auto found = e.run.info.redis_config.find(name);
-		if (e.run.servers.size() > 1)
+		if (!OneServer() || e.run.info.changed_settings.contains(name))
 			return {};
 		return found == e.run.info.redis_config.end() ? Seen() : found->second;
 	}
 	bool IsSet(const std::string &name, const std::string &value) const { return Setting(name) == value; }
-	// The server's own counters show that clients did not call the command; nothing: not known.
+	// How often clients called the command without an error, by the server's own counters; nothing: not
+	// known.
 	std::optional<uint64_t> Calls(const std::string &command) const
 	{
-		if (!e.server_commands)
+		if (!e.server_commands || !OneServer())
 			return {};
 		for (const ServerCommand &one : e.server_commands->commands)
 			if (one.name == command)
-				return one.calls;
+				return one.calls - std::min(one.calls, one.failed);
 		return 0;
+	}
+	// A stretch in which the cause delayed requests overlaps this one.
+	bool Delayed(uint64_t from_ns, uint64_t to_ns) const
+	{
+		return std::ranges::any_of(e.episodes, [&](const Episode &episode) {
+			return episode.since_ns < to_ns && episode.end_ns > from_ns &&
+			       std::ranges::any_of(episode.causes, [&](const EpisodeCause &one) {
+				       return one.cause == cause;
+			       });
+		});
+	}
+	// The longest call of one of these commands that the slow log has of that time; nothing: none.
+	std::optional<SlowCall> LongestCall(std::initializer_list<const char *> names) const
+	{
+		std::optional<SlowCall> longest;
+		for (const ServerReport &report : e.run.reports) {
+			if (report.kind != "slowlog" || !OneServer())
+				continue;
+			const SlowEntry entry = SlowEntryOf(report);
+			const uint64_t before_ns = entry.duration_ns + entry.error_ns;
+			if (std::ranges::find(names, entry.command) == names.end() ||
+			    !Delayed(entry.t_ns - std::min(entry.t_ns, before_ns),
+				     entry.t_ns + entry.error_ns))
+				continue;
+			SlowCall call = SlowCallOf(report);
+			if (!longest || call.ns > longest->ns)
+				longest = std::move(call);
+		}
+		return longest;
+	}
+	// The server's counters have all children of this command that the answer may speak of.
+	bool CountsCover(const std::string &command) const
+	{
+		const TimeSpan counted = CommandCountsSpan(e.run);
+		return std::ranges::none_of(e.snapshots.all, [&](const Snapshot &one) {
+			return one.command == command &&
+			       (one.start_ns < counted.since_ns || one.start_ns > counted.until_ns);
+		});
 	}
 	// Of the recorder's manifest: "always". "": not recorded.
 	std::string HostFact(const char *name) const
@@ -64,20 +141,39 @@ struct Case {
 	}
 };
 
+constexpr size_t kSettingBytes = 60;
+
+std::string Quoted(const std::string &value)
+{
+	return "'" + common::Cut(value, kSettingBytes) + "'";
+}
+
 Seen SavePoint(const Case &c)
 {
 	const TimeSpan whole = {c.e.run.start_ns, c.e.run.end_ns};
 	const Seen points = c.Setting("save");
 	if (!c.Is({"BGSAVE"}) || !points || points->empty() || c.Calls("bgsave") != 0 ||
-	    InfoGrowth(c.e.run, "sync_full", whole) != 0)
+	    !c.CountsCover("BGSAVE") || InfoGrowth(c.e.run, "sync_full", whole) != 0)
 		return {};
-	return "save is '" + *points + "' and no client sent BGSAVE";
+	return "save is " + Quoted(*points) + " and no client sent BGSAVE";
 }
 
+// Clients' calls are as many as the snapshots: none of these began by a save point. Both are of the whole
+// load.
 Seen BgsaveCalls(const Case &c)
 {
 	const auto calls = c.Calls("bgsave");
-	if (!c.Is({"BGSAVE"}) || !calls || !*calls)
+	const TimeSpan counted = CommandCountsSpan(c.e.run);
+	const bool recorded = std::ranges::any_of(c.e.run.files, [&](const RecordingFile &f) {
+		return f.program == "forktail-record" && f.start_ns <= counted.since_ns &&
+		       (!f.end_ns || f.end_ns >= counted.until_ns);
+	});
+	const auto children = std::ranges::count_if(c.e.run.threads, [&](const Thread &t) {
+		return (t.flags & FT_THREAD_CHILD) && (t.flags & FT_THREAD_MAIN) &&
+		       t.role == "snapshot child" && t.end_ns > counted.since_ns;
+	});
+	if (!c.Is({"BGSAVE"}) || !calls || !*calls || !recorded || !c.CountsCover("BGSAVE") ||
+	    *calls < static_cast<uint64_t>(children))
 		return {};
 	return "clients sent it " + (*calls == 1 ? "once" : common::FormatCount(*calls) + " times");
 }
@@ -85,32 +181,48 @@ Seen BgsaveCalls(const Case &c)
 Seen AutomaticRewrite(const Case &c)
 {
 	const Seen percentage = c.Setting("auto-aof-rewrite-percentage");
-	if (!c.Is({"BGREWRITEAOF"}) || !percentage || *percentage == "0" || c.Calls("bgrewriteaof") != 0)
+	if (!c.Is({"BGREWRITEAOF"}) || !percentage || *percentage == "0" || !c.IsSet("appendonly", "yes") ||
+	    c.Calls("bgrewriteaof") != 0 || !c.CountsCover("BGREWRITEAOF"))
 		return {};
 	return "auto-aof-rewrite-percentage is " + *percentage + " and no client sent BGREWRITEAOF";
 }
 
+// The hard limit of replicas in bytes: "normal 0 0 0 slave 268435456 67108864 60".
+std::optional<uint64_t> ReplicaLimit(const std::string &limits)
+{
+	std::istringstream words(limits);
+	std::string name;
+	for (uint64_t hard = 0, soft = 0, seconds = 0; words >> name >> hard >> soft >> seconds;)
+		if (name == "slave" || name == "replica")
+			return hard;
+	return {};
+}
+
 Seen DroppedReplica(const Case &c)
 {
-	const Seen limit = c.Setting("client-output-buffer-limit");
-	if (!limit ||
+	constexpr uint64_t advised = 1 << 30;
+	const auto limit = ReplicaLimit(c.Setting("client-output-buffer-limit").value_or(""));
+	if (!limit || *limit >= advised ||
 	    c.culprit.subject.find("client_output_buffer_limit_disconnections") == std::string::npos)
 		return {};
-	return "a replica was dropped at its limit";
+	return "a replica was dropped at its limit of " + common::FormatBytes(*limit);
 }
 
 Seen FsyncAlways(const Case &c)
 {
-	if (!c.IsSet("appendfsync", "always") || c.culprit.subject.find(".aof") == std::string::npos)
+	const std::string &file = c.culprit.subject;
+	if (!c.IsSet("appendfsync", "always") || !c.IsSet("appendonly", "yes") ||
+	    file.find(".aof") == std::string::npos || file.find(".manifest") != std::string::npos)
 		return {};
 	return "appendfsync is always";
 }
 
 Seen FsyncOnRewrite(const Case &c)
 {
-	if (!c.culprit.behind_fsync || c.culprit.subject.find(".aof") == std::string::npos ||
-	    !c.IsSet("no-appendfsync-on-rewrite", "no") || !c.IsSet("appendfsync", "everysec") ||
-	    c.e.snapshots.all.empty())
+	const bool child = std::ranges::any_of(
+	    c.e.snapshots.all, [&](const Snapshot &one) { return c.Delayed(one.start_ns, one.end_ns); });
+	if (!child || !c.culprit.behind_fsync || c.culprit.subject.find(".aof") == std::string::npos ||
+	    !c.IsSet("no-appendfsync-on-rewrite", "no") || !c.IsSet("appendfsync", "everysec"))
 		return {};
 	return "no-appendfsync-on-rewrite is no, and a child wrote too";
 }
@@ -128,16 +240,21 @@ Seen FullGroup(const Case &c)
 
 Seen SynchronousCompaction(const Case &c)
 {
-	if (c.HostFact("thp") != "always" || c.HostFact("thp_defrag") != "always")
+	if (c.HostFact("thp") != "always" || c.HostFact("thp_defrag") != "always" ||
+	    !c.IsSet("disable-thp", "no"))
 		return {};
-	return "huge pages and their defrag are always on";
+	return "huge pages and their defrag are always on, and disable-thp is no";
 }
 
 Seen InSwap(const Case &c)
 {
+	constexpr uint64_t before_ns = 1'000'000'000, after_ns = 1; // a sample is of the time before it
 	for (const Series &s : c.e.run.series)
-		if (s.name == "host.swap_in" &&
-		    std::ranges::any_of(s.samples, [](const Sample &sample) { return sample.value > 0; }))
+		if (s.name == "host.swap_in" && std::ranges::any_of(s.samples, [&](const Sample &sample) {
+			    return sample.value > 0 &&
+				   c.Delayed(sample.t_ns - std::min(sample.t_ns, before_ns),
+					     sample.t_ns + after_ns);
+		    }))
 			return "the host read pages from swap";
 	return {};
 }
@@ -146,8 +263,11 @@ Seen ChildHeld(const Case &c)
 {
 	if (!c.IsChild() || c.e.run.cpus < 2)
 		return {};
-	const Seen cpus = c.Setting("bgsave_cpulist");
-	return cpus && cpus->empty() ? "bgsave_cpulist is empty" : "the " + c.culprit.subject + " held it";
+	const std::string setting = c.Is({"AOF rewrite child"}) ? "aof_rewrite_cpulist" : "bgsave_cpulist";
+	const Seen cpus = c.Setting(setting);
+	if (!cpus)
+		return "the " + c.culprit.subject + " held it";
+	return setting + " is " + (cpus->empty() ? "empty" : Quoted(*cpus));
 }
 
 Seen IoThreadsHeld(const Case &c)
@@ -168,6 +288,16 @@ Seen LoadHeld(const Case &c)
 	return IsLoadGenerator(c.culprit.subject) ? Seen("the load generator held the server's CPU") : Seen();
 }
 
+// Most kernel threads have a '/' in their names.
+bool IsKernelThread(const std::string &name)
+{
+	constexpr std::string_view begins[] = {
+	    "kswapd", "kcompactd", "khugepaged", "ksmd", "kthreadd", "khungtaskd", "rcu_",	 "btrfs-",
+	    "irq",    "md",	   "dm",	 "loop", "xfs",	     "z_",	   "oom_reaper", "writeback"};
+	return name.find('/') != std::string::npos ||
+	       std::ranges::any_of(begins, [&](std::string_view begin) { return name.starts_with(begin); });
+}
+
 // Kernel threads and threads of the server itself are not moved.
 Seen OtherHeld(const Case &c)
 {
@@ -178,12 +308,37 @@ Seen OtherHeld(const Case &c)
 	const bool recorded = std::ranges::any_of(c.e.run.threads, [&](const Thread &t) {
 		return t.announced && (t.comm == name || t.role == name);
 	});
-	return recorded || name.find('/') != std::string::npos ? Seen() : name + " held the server's CPU";
+	return recorded || IsKernelThread(name) ? Seen() : name + " held the server's CPU";
 }
 
-Seen Lazy(const Case &c, std::initializer_list<const char *> commands, const char *setting)
+// Several keys: their values may be small, of which a background thread frees none.
+Seen LazyDel(const Case &c)
 {
-	return c.IsCommand(commands) && c.IsSet(setting, "no") ? std::string(setting) + " is no" : Seen();
+	const auto call = c.LongestCall({"DEL"});
+	if (!c.IsCommand({"DEL"}) || !c.IsSet("lazyfree-lazy-user-del", "no") || !call || !call->arguments ||
+	    call->ns / call->arguments < kLargeValue)
+		return {};
+	return "lazyfree-lazy-user-del is no";
+}
+
+// The setting is for calls without ASYNC or SYNC.
+Seen LazyFlush(const Case &c)
+{
+	const auto call = c.LongestCall({"FLUSHALL", "FLUSHDB"});
+	if (!c.IsCommand({"FLUSHALL", "FLUSHDB"}) || !c.IsSet("lazyfree-lazy-user-flush", "no") || !call ||
+	    call->arguments)
+		return {};
+	return "lazyfree-lazy-user-flush is no";
+}
+
+// Many short calls are no large value.
+Seen LongRead(const Case &c)
+{
+	const std::initializer_list<const char *> names = {"SMEMBERS", "HGETALL", "HKEYS", "HVALS"};
+	const auto call = c.LongestCall(names);
+	if (!c.IsCommand(names) || !call || call->ns < kLongCall)
+		return {};
+	return "one call took " + common::FormatDuration(call->ns);
 }
 
 Seen NagleHeld(const Case &c)
@@ -211,20 +366,16 @@ const std::map<std::string, Seen (*)(const Case &)> kConditions = {
     {"load-generator-cpu", LoadHeld},
     {"own-cpu", OtherHeld},
     {"quota", [](const Case &c) { return c.culprit.clause.empty() ? Seen() : Seen(""); }},
-    {"lazyfree", [](const Case &c) { return Lazy(c, {"DEL"}, "lazyfree-lazy-user-del"); }},
-    {"lazy-flush",
-     [](const Case &c) {
-	     return Lazy(c, {"FLUSHALL", "FLUSHDB"}, "lazyfree-lazy-user-flush");
-     }},
+    {"lazyfree", LazyDel},
+    {"lazy-flush", LazyFlush},
     {"lazy-replica-flush",
      [](const Case &c) {
-	     return c.Is({"replica-flush"}) && c.Setting("replica-lazy-flush") != "yes" ? Seen("") : Seen();
+	     return c.Is({"replica-flush"}) && c.IsSet("replica-lazy-flush", "no")
+			? Seen("replica-lazy-flush is no")
+			: Seen();
      }},
     {"scan", [](const Case &c) { return c.IsCommand({"KEYS"}) ? Seen("") : Seen(); }},
-    {"value-scan",
-     [](const Case &c) {
-	     return c.IsCommand({"SMEMBERS", "HGETALL", "HKEYS", "HVALS"}) ? Seen("") : Seen();
-     }},
+    {"value-scan", LongRead},
     {"connections", [](const Case &c) { return c.Is({"tls-handshake"}) ? Seen("") : Seen(); }},
     {"activedefrag",
      [](const Case &c) {
@@ -262,7 +413,7 @@ std::vector<Remedy> RemediesOf(const Explanation &e)
 				continue;
 			if (const Seen seen = condition->second(c))
 				remedies.push_back({&info, cause, *seen,
-						    PercentileWithout(e.blame, *e.lead.figure, {cause})});
+						    e.blame.RowOf(cause).without.*e.lead.figure->value});
 		}
 	}
 	return remedies;

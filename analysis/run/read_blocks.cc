@@ -346,6 +346,17 @@ void AddPipe(uint64_t t_ns, uint32_t pid, const common::Json &j, Run *run)
 	run->pipes.push_back(std::move(pipe));
 }
 
+// A setting may differ from an earlier reading: it was changed, or the server was restarted.
+void AddSettings(std::map<std::string, std::string> settings, RunInfo *info)
+{
+	for (const auto &[name, value] : settings) {
+		const auto before = info->redis_config.find(name);
+		if (before != info->redis_config.end() && before->second != value)
+			info->changed_settings.insert(name);
+	}
+	info->redis_config.merge(settings);
+}
+
 // "rdbSaveBackground() of process 4711 took 12.3 ms", or "a_probe in process 4711".
 void AddProbe(uint64_t t_ns, uint32_t pid, const common::Json &j, Run *run)
 {
@@ -400,7 +411,7 @@ void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 	else if (common::Text(j, "kind") == "probe")
 		AddProbe(t_ns, pid, j, run);
 	else if (common::Text(j, "kind") == "settings")
-		run->info.redis_config.merge(common::TextMap(j, "settings"));
+		AddSettings(common::TextMap(j, "settings"), &run->info);
 	else if (common::Text(j, "kind") == "key")
 		AddKey(t_ns, j, f, run);
 	else if (common::Text(j, "kind") == "tracer")

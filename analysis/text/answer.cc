@@ -360,6 +360,19 @@ std::string AnswerText(const Explanation &e)
 	return AnswerOf(e).text;
 }
 
+// A word of a shell command; "" if it has bytes that are not printed as they are.
+static std::string ShellWord(const std::string &word)
+{
+	const bool plain = std::ranges::all_of(word, [](unsigned char c) {
+		return std::isalnum(c) ||
+		       std::string_view("/._-:@+=,").find(static_cast<char>(c)) != std::string_view::npos;
+	});
+	const bool printed = std::ranges::all_of(word, [](unsigned char c) { return c >= ' ' && c < 0x7f; });
+	if (plain || !printed || word.find_first_of("\\'") != std::string::npos)
+		return plain ? word : "";
+	return "'" + word + "'";
+}
+
 // " forktail try 'config set lazyfree-lazy-user-del yes' --port 6379 measures it on this server."; "" if it
 // cannot be tried, or the server is of another host.
 static std::string TryText(const Explanation &e, const RemedyInfo &info)
@@ -373,10 +386,13 @@ static std::string TryText(const Explanation &e, const RemedyInfo &info)
 	const std::string &server = e.run.servers[0];
 	const std::string unix_socket = "unix:";
 	const size_t colon = server.rfind(':');
-	const std::string target = server.starts_with(unix_socket)
-				       ? "--unix " + server.substr(unix_socket.size())
-				   : colon == std::string::npos ? ""
-								: "--port " + server.substr(colon + 1);
+	const std::string path = server.starts_with(unix_socket)
+				     ? ShellWord(server.substr(unix_socket.size()))
+				     : "",
+			  target = !path.empty() ? "--unix " + path
+				   : server.starts_with(unix_socket) || colon == std::string::npos
+				       ? ""
+				       : "--port " + server.substr(colon + 1);
 	std::ranges::replace(command, '\'', '"');
 	return target.empty()
 		   ? ""

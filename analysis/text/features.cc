@@ -10,6 +10,7 @@
 #include "analysis/explain.h"
 #include "analysis/run.h"
 #include "analysis/text.h"
+#include "common/format.h"
 #include "common/json.h"
 #include "sentences.h"
 
@@ -25,17 +26,6 @@ using Out = nlohmann::ordered_json;
 constexpr size_t kAnswerBytes = 1200, kTextBytes = 240, kNameBytes = 80;
 constexpr size_t kCauses = 24, kWorst = 5, kCausesOfEpisode = 3, kActivities = 8, kRecordings = 8,
 		 kServers = 8, kNotes = 6;
-
-// At most `bytes` of `text`, which end with a whole character.
-std::string Cut(const std::string &text, size_t bytes)
-{
-	if (text.size() <= bytes)
-		return text;
-	size_t end = bytes - 3;
-	while (end && (text[end] & 0xc0) == 0x80)
-		end--;
-	return text.substr(0, end) + "...";
-}
 
 Out VerdictOf(const Answer &answer)
 {
@@ -74,8 +64,8 @@ Out ActivitiesOf(const OwnCode &own)
 {
 	Out activities = Out::array();
 	for (size_t i = 0; i < std::min(own.activities.size(), kActivities); i++)
-		activities.push_back(
-		    {{"name", Cut(own.activities[i].name, kNameBytes)}, {"share", own.activities[i].share}});
+		activities.push_back({{"name", common::Cut(own.activities[i].name, kNameBytes)},
+				      {"share", own.activities[i].share}});
 	return activities;
 }
 
@@ -95,7 +85,8 @@ Out EpisodesOf(const Explanation &e)
 		     {"requests", episode.requests},
 		     {"worst_ns", episode.worst_ns},
 		     {"causes", causes},
-		     {"evidence", episode.evidence.empty() ? "" : Cut(episode.evidence[0], kTextBytes)}});
+		     {"evidence",
+		      episode.evidence.empty() ? "" : common::Cut(episode.evidence[0], kTextBytes)}});
 	}
 	return {{"count", e.episodes.size()}, {"worst", worst}};
 }
@@ -108,9 +99,9 @@ Out RecordingsOf(const Run &run)
 	Out recordings = Out::array();
 	for (const std::vector<std::string> &one : all)
 		if (recordings.size() < kRecordings)
-			recordings.push_back({{"program", Cut(one[0], kNameBytes)},
-					      {"version", Cut(one[1], kNameBytes)},
-					      {"kernel", Cut(one[2], kNameBytes)}});
+			recordings.push_back({{"program", common::Cut(one[0], kNameBytes)},
+					      {"version", common::Cut(one[1], kNameBytes)},
+					      {"kernel", common::Cut(one[2], kNameBytes)}});
 	return recordings;
 }
 
@@ -136,8 +127,8 @@ Out ServersOf(const Run &run)
 	Out servers = Out::array();
 	for (const auto &[program, of] : all)
 		if (servers.size() < kServers)
-			servers.push_back(
-			    {{"program", Cut(program, kNameBytes)}, {"version", Cut(of, kNameBytes)}});
+			servers.push_back({{"program", common::Cut(program, kNameBytes)},
+					   {"version", common::Cut(of, kNameBytes)}});
 	return servers;
 }
 
@@ -145,7 +136,7 @@ Out Shortened(const std::vector<std::string> &texts)
 {
 	Out all = Out::array();
 	for (size_t i = 0; i < std::min(texts.size(), kNotes); i++)
-		all.push_back(Cut(texts[i], kTextBytes));
+		all.push_back(common::Cut(texts[i], kTextBytes));
 	return all;
 }
 
@@ -160,9 +151,9 @@ std::string FeaturesJson(const Explanation &e)
 	warnings.insert(warnings.end(), e.notes.begin(), e.notes.end());
 	const Out out = {{"format", 1},
 			 {"forktail", FORKTAIL_VERSION},
-			 {"answer", Cut(answer.text, kAnswerBytes)},
+			 {"answer", common::Cut(answer.text, kAnswerBytes)},
 			 {"verdict", VerdictOf(answer)},
-			 {"remedy", Cut(FirstRemedyText(e), kAnswerBytes)},
+			 {"remedy", common::Cut(FirstRemedyText(e), kAnswerBytes)},
 			 {"requests", RequestsOf(e)},
 			 {"slow",
 			  {{"threshold_ns", e.blame.threshold_ns},

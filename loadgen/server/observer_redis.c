@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Redis' own statistics: INFO, slow log, Valkey's logs of large requests and replies (COMMANDLOG, 8.1),
- * latency monitor; at the begin and at the end also the counters of each command; at the begin the settings
- * that explain's remedies depend on. The link sends and waits,
- * so that a stop is immediate. Redis' times are whole seconds of the wall clock. An event seen between two
- * questions happened between them, and within its second: the estimate is the middle of the remaining
- * interval, the error half its length. */
+ * latency monitor; at the begin and at the end also the counters of each command, and the settings that
+ * explain's remedies depend on (at the end only if one has changed). The link sends and waits, so that a stop
+ * is immediate. Redis' times are whole seconds of the wall clock. An event seen between two questions
+ * happened between them, and within its second: the estimate is the middle of the remaining interval, the
+ * error half its length. */
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
@@ -66,11 +66,13 @@ enum { FACTS = sizeof(facts) / sizeof(*facts) };
 /* Settings, asked for one by one: servers before Redis 7 take one pattern, and a pattern of all has
  * passwords. */
 static const char *const settings[] = {"activedefrag",
+				       "aof_rewrite_cpulist",
 				       "appendfsync",
 				       "appendonly",
 				       "auto-aof-rewrite-percentage",
 				       "bgsave_cpulist",
 				       "client-output-buffer-limit",
+				       "disable-thp",
 				       "io-threads",
 				       "lazyfree-lazy-user-del",
 				       "lazyfree-lazy-user-flush",
@@ -95,6 +97,7 @@ struct redis {
 	bool refused[QUESTIONS];
 	bool counted[QUESTIONS];	 /* the counters of this process were noted */
 	bool set;			 /* so were its settings, or they are not allowed */
+	json_t *values;			 /* the settings of the last note; NULL: none */
 	char error_word[QUESTIONS][32];	 /* first word of the last error reply */
 	uint64_t asked_ns[QUESTIONS];	 /* when last */
 	uint64_t answered_ns[QUESTIONS]; /* in this round; 0: not asked */
@@ -478,19 +481,22 @@ static int ask(struct redis *v, struct link *l, enum question q)
 	return 0;
 }
 
-/* Settings that the server does not know are not noted. Returns 0 or a negative errno. */
+/* Notes the settings if they differ from the last note. Those that the server does not know are not noted.
+ * Returns 0 or a negative errno. */
 static int ask_settings(struct redis *v, struct link *l)
 {
 	json_t *n = json_note(ft_now_ns(), "settings"), *values = json_put_object(n, "settings");
+	int rc = 0;
 
+	v->set = false;
 	json_put_text(n, "run_id", v->run_id);
-	for (size_t i = 0; i < sizeof(settings) / sizeof(*settings) && !v->set; i++) {
+	for (size_t i = 0; i < sizeof(settings) / sizeof(*settings) && !v->set && !rc; i++) {
 		const char *const words[] = {"CONFIG", "GET", settings[i]};
 		redisReply *r = link_ask(l, 3, words);
 
 		if (!r) {
-			json_decref(n);
-			return l->failed;
+			rc = l->failed;
+			continue;
 		}
 		if (r->type == REDIS_REPLY_ERROR && strncasecmp(r->str, "LOADING", 7) != 0) {
 			note_refusal(v->to, "CONFIG GET", r->str);
@@ -500,12 +506,18 @@ static int ask_settings(struct redis *v, struct link *l)
 		}
 		freeReplyObject(r);
 	}
-	if (!v->set && json_object_size(values)) {
-		v->set = true;
-		write_json_note(v->to->writer, n);
-	} else {
+	if (rc || v->set || !json_object_size(values)) {
 		json_decref(n);
+		return rc;
 	}
+	v->set = true;
+	if (v->values && json_equal(v->values, values)) {
+		json_decref(n);
+		return 0;
+	}
+	json_decref(v->values);
+	v->values = json_incref(values);
+	write_json_note(v->to->writer, n);
 	return 0;
 }
 
@@ -591,9 +603,19 @@ static void ask_last(void *view, struct link *l)
 	for (enum question q = SLOWLOG; q < COMMAND_STATS; q++)
 		if (v->answered_ns[q] && is_due(v, q) && ask(v, l, q) != 0)
 			return;
+	if (v->values)
+		ask_settings(v, l);
 }
 
-const struct observer_view redis_view = {create, enter, ask_round, look_at_clients, ask_last, free};
+static void discard(void *view)
+{
+	struct redis *v = view;
+
+	json_decref(v->values);
+	free(v);
+}
+
+const struct observer_view redis_view = {create, enter, ask_round, look_at_clients, ask_last, discard};
 
 /* Notes rather than series: the counters of all commands at one instant belong together, and only the first
  * and the last matter. The reader of the recording subtracts. */

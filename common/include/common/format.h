@@ -23,6 +23,9 @@ std::string Plural(uint64_t n, const char *one, const char *many); // "1 request
 // "10.0.0.7", "2001:db8::7", or "client-00f1e2d3c4b5a697" for a hashed address. "" for zeros.
 std::string ClientAddress(const uint8_t (&address)[16], bool hashed);
 
+// At most `bytes` of `text`, which end with a whole character.
+std::string Cut(const std::string &text, size_t bytes);
+
 // Text that is not sanitized, as a type that no output takes for text by accident. json.h makes text of
 // it.
 

@@ -24,6 +24,7 @@ class Facts:
     config: dict[str, str] = field(default_factory=dict)  # CONFIG GET *
     info: dict[str, Any] = field(default_factory=dict)
     slow: dict[str, int] = field(default_factory=dict)  # commands of the slow log: the longest, in us
+    slow_del: int = 0  # likewise, of a DEL whose values are large, so that a background thread would free them
     resident: int = 0
     swapped: int = 0
     writable: int = 0  # private writable memory
@@ -101,14 +102,29 @@ def _quota(pid: int) -> tuple[float, int]:
     return smallest, fields(group / "cpu.stat").get("nr_throttled", 0)
 
 
-def _slow(server: Any) -> dict[str, int]:
+_LARGE_VALUE_US = 100  # a value that takes so long to free has many elements
+
+
+def _arguments(words: list[bytes]) -> int:
+    """Without the command's name. The slow log truncates them: "... (399970 more arguments)"."""
+    more = re.search(rb"\.\.\. \((\d+) more arguments\)$", b" ".join(words))
+    return len(words) - 1 + (int(more[1]) - 4 if more else 0)
+
+
+def _slow(server: Any) -> tuple[dict[str, int], int]:
+    """Facts.slow and Facts.slow_del."""
     longest: dict[str, int] = {}
+    slow_del = 0
     with suppress(Exception):  # SLOWLOG may be forbidden
         for entry in server.slowlog_get(128):
             words = entry["command"].split()
-            name = words[0].decode(errors="replace").upper() if words else ""
-            longest[name] = max(longest.get(name, 0), int(entry["duration"]))
-    return longest
+            name, took = words[0].decode(errors="replace").upper() if words else "", int(entry["duration"])
+            if name in ("FLUSHALL", "FLUSHDB") and len(words) > 1:
+                name += " " + words[1].decode(errors="replace").upper()
+            if name == "DEL" and took >= _LARGE_VALUE_US * _arguments(words):
+                slow_del = max(slow_del, took)
+            longest[name] = max(longest.get(name, 0), took)
+    return longest, slow_del
 
 
 def read_facts(server: Any, pid: int) -> Facts:
@@ -118,7 +134,7 @@ def read_facts(server: Any, pid: int) -> Facts:
     config: dict[str, str] = {}
     with suppress(Exception):  # CONFIG may be forbidden: then only the host is looked at
         config = server.config_get("*")
-    slow = _slow(server)
+    slow, slow_del = _slow(server)
     time.sleep(max(_SECONDS - (time.monotonic() - began), 0))
     seconds, after = time.monotonic() - began, _received()
     status, memory = fields(f"/proc/{pid}/status"), fields("/proc/meminfo")
@@ -130,6 +146,7 @@ def read_facts(server: Any, pid: int) -> Facts:
         config=config,
         info=info,
         slow=slow,
+        slow_del=slow_del,
         resident=status.get("VmRSS", 0),
         swapped=status.get("VmSwap", 0),
         writable=status.get("VmData", 0),

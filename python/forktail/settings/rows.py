@@ -173,8 +173,8 @@ ROWS = [
     ),
     Row(
         "lazyfree",
-        lambda f: f.text("lazyfree-lazy-user-del") == "no" and f.slow.get("DEL", 0) > 10_000,
-        lambda f: f"lazyfree-lazy-user-del is no, and a DEL took {f.slow.get('DEL', 0) / 1000:.0f} ms",
+        lambda f: f.text("lazyfree-lazy-user-del") == "no" and f.slow_del > 10_000,
+        lambda f: f"lazyfree-lazy-user-del is no, and a DEL took {f.slow_del / 1000:.0f} ms",
         lambda f: "the server frees a large value while all others wait",
     ),
     Row(

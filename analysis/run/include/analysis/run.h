@@ -12,6 +12,7 @@
 #include <map>
 #include <new>
 #include <optional>
+#include <set>
 #include <string>
 #include <sys/mman.h>
 #include <tuple>
@@ -505,8 +506,9 @@ struct RunInfo {
 	std::vector<std::string> commands;
 	// Of the load's first server: from run.json, or from the load generator's observer.
 	std::map<std::string, std::string> redis_config;
-	uint64_t rss_bytes = 0; // 0: not reported
-	std::string text;	// the file's text, not sanitized
+	std::set<std::string> changed_settings; // of which two readings differ
+	uint64_t rss_bytes = 0;			// 0: not reported
+	std::string text;			// the file's text, not sanitized
 };
 
 // A clock of recordings, compared with the run's.

@@ -85,7 +85,7 @@ Answer AnswerOf(const Explanation &e);
 // Its text.
 std::string AnswerText(const Explanation &e);
 
-// "What to do: free deleted values in a background thread (CONFIG SET lazyfree-lazy-user-del yes), because
+// "What to do: free deleted hashes, lists and sets in a background thread (CONFIG SET lazyfree-lazy-user-del yes), because
 // lazyfree-lazy-user-del is no. At best p99.9 becomes 2.10 ms. forktail try measures it on this server ..."
 std::string RemedyText(const Explanation &e, const Remedy &remedy);
 // Of the first remedy that fits; "" if none does.
