@@ -360,18 +360,17 @@ std::string AnswerText(const Explanation &e)
 	return AnswerOf(e).text;
 }
 
-// A word of a shell command; "" if it has bytes that are not printed as they are.
+// A word that a shell takes as it is; "" for another one, such as a path with spaces.
 static std::string ShellWord(const std::string &word)
 {
-	const bool plain = std::ranges::all_of(word, [](unsigned char c) {
-		return std::isalnum(c) ||
-		       std::string_view("/._-:@+=,").find(static_cast<char>(c)) != std::string_view::npos;
+	constexpr std::string_view others = "/._-:@+=,";
+	const bool plain = std::ranges::all_of(word, [&](unsigned char c) {
+		return std::isalnum(c) || others.find(static_cast<char>(c)) != others.npos;
 	});
-	const bool printed = std::ranges::all_of(word, [](unsigned char c) { return c >= ' ' && c < 0x7f; });
-	if (plain || !printed || word.find_first_of("\\'") != std::string::npos)
-		return plain ? word : "";
-	return "'" + word + "'";
+	return plain ? word : "";
 }
+
+constexpr std::string_view kTry = " To measure it on this server: ";
 
 // " forktail try 'config set lazyfree-lazy-user-del yes' --port 6379 measures it on this server."; "" if it
 // cannot be tried, or the server is of another host.
@@ -394,10 +393,9 @@ static std::string TryText(const Explanation &e, const RemedyInfo &info)
 				       ? ""
 				       : "--port " + server.substr(colon + 1);
 	std::ranges::replace(command, '\'', '"');
-	return target.empty()
-		   ? ""
-		   : " To measure it on this server: forktail try 'config set " + command.substr(set.size()) +
-			 "' " + target + (*info.loses ? " --accept-data-loss" : "") + ".";
+	return target.empty() ? ""
+			      : std::string(kTry) + "forktail try 'config set " + command.substr(set.size()) +
+				    "' " + target + (*info.loses ? " --accept-data-loss" : "") + ".";
 }
 
 std::string RemedyText(const Explanation &e, const Remedy &remedy)
@@ -421,6 +419,19 @@ std::string FirstRemedyText(const Explanation &e)
 {
 	const std::vector<Remedy> remedies = RemediesOf(e);
 	return remedies.empty() ? "" : RemedyText(e, remedies[0]);
+}
+
+// A line of its own for the command: one that is broken cannot be pasted.
+std::string RemedyLines(const Explanation &e, size_t indent, size_t columns)
+{
+	std::string text = FirstRemedyText(e), command;
+	if (const size_t at = text.find(kTry); at != std::string::npos) {
+		command = text.substr(at + kTry.size(),
+				      text.size() - at - kTry.size() - 1); // without its full stop
+		text.erase(at + kTry.size() - 1);
+	}
+	return (text.empty() ? "" : Wrap(text, 0, indent, columns)) +
+	       (command.empty() ? "" : std::string(indent, ' ') + command + "\n");
 }
 
 // Sentences about requests, slow requests, drops, cost and notes.

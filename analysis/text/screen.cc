@@ -49,8 +49,7 @@ Block Head(const Screen &s)
 	Block text;
 	for (const std::string &line : s.Wrapped(AnswerText(s.e), 0, 0))
 		text.push_back(s.style.Strong(line));
-	if (const std::string remedy = FirstRemedyText(s.e); !remedy.empty())
-		Append(s.Wrapped(remedy, 0, 3), &text);
+	Append(Lines(RemedyLines(s.e, 3, s.prose)), &text);
 	if (const std::string snapshot = LeadingSnapshotText(s.e); !snapshot.empty())
 		Append(s.Wrapped(snapshot, 0, 3), &text);
 	Append(s.Wrapped(RequestsText(s.e), 0, 0), &text);

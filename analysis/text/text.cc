@@ -188,8 +188,7 @@ std::string ExplainText(const Explanation &e, const Style &style, size_t episode
 	Writer w = {e, style};
 	const std::string answer = Wrap(AnswerText(e), 0, 0, w.columns());
 	w.out += w.Strong(answer.substr(0, answer.find_last_not_of('\n') + 1)) + "\n";
-	if (const std::string remedy = FirstRemedyText(e); !remedy.empty())
-		w.Line(remedy);
+	w.out += RemedyLines(e, 0, w.columns());
 	w.Line(RequestsText(w.e));
 	if (const std::string seen = SeenText(w.e); !seen.empty())
 		w.Line(seen);

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from forktail.settings.facts import Facts
+from forktail.settings.facts import Facts, _slow
 from forktail.settings.main import _text, causes_of, findings, remedies
 from forktail.settings.rows import ROWS
 from forktail.trial.settings import SETTINGS
@@ -69,8 +69,10 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
      {"info": REPLICA,
       "config": {"appendonly": "yes", "repl-diskless-sync": "no", "repl-backlog-size": "100000000"}},
      {"info": REPLICA, "config": {"appendonly": "yes", "repl-diskless-sync": "yes"}}),
-    ("lazyfree", {"slow": {"DEL": 90_000}, "config": {"latency-monitor-threshold": "10"}},
-     {"slow": {"DEL": 90_000}, "config": {"lazyfree-lazy-user-del": "yes", "latency-monitor-threshold": "10"}}),
+    ("lazyfree", {"slow": {"DEL": 90_000}, "slow_del": 90_000, "config": {"latency-monitor-threshold": "10"}},
+     {"slow": {"DEL": 90_000}, "config": {"latency-monitor-threshold": "10"}}),  # of many small values
+    ("lazyfree", {"slow_del": 90_000, "config": {"latency-monitor-threshold": "10"}},
+     {"slow_del": 90_000, "config": {"lazyfree-lazy-user-del": "yes", "latency-monitor-threshold": "10"}}),
     ("lazy-flush", {"slow": {"FLUSHALL": 90_000}, "config": {"latency-monitor-threshold": "10"}},
      {"slow": {"FLUSHALL": 90}}),
     ("activedefrag", {"config": {"activedefrag": "yes"}, "info": {"active_defrag_running": 12}},
@@ -105,7 +107,12 @@ def test_a_recording_says_what_the_causes_took_and_orders_the_rows() -> None:
         ],
     }
     server = facts(
-        {"swapped": 50_000_000, "config": {"appendonly": "yes", "appendfsync": "always"}, "slow": {"DEL": 90_000}}
+        {
+            "swapped": 50_000_000,
+            "config": {"appendonly": "yes", "appendfsync": "always"},
+            "slow": {"DEL": 90_000},
+            "slow_del": 90_000,
+        }
     )
     assert [one.setting for one in findings(server)] == ["swapped", "appendfsync", "latency-monitor", "lazyfree"]
     found = findings(server, causes_of(slow))
@@ -130,3 +137,21 @@ def test_what_can_be_tried_is_what_try_accepts() -> None:
             setting = SETTINGS.get(found[1])
             assert (setting is not None) == (one["change"] == "live"), found[1]
             assert bool(one["loses"]) == (setting is not None and bool(setting.loses)), found[1]
+
+
+@pytest.mark.parametrize(
+    ("command", "duration", "slow", "slow_del"),
+    [
+        (b"del big", 90_000, "DEL", 90_000),
+        (b"DEL k:0 k:1 ... (399970 more arguments)", 200_000, "DEL", 0),
+        (b"FLUSHALL", 90_000, "FLUSHALL", 0),
+        (b"flushall sync", 90_000, "FLUSHALL SYNC", 0),
+        (b"", 90_000, "", 0),
+    ],
+)
+def test_what_the_slow_log_has_of_large_values(command, duration, slow, slow_del):
+    class Server:
+        def slowlog_get(self, most):
+            return [{"command": command, "duration": duration}]
+
+    assert _slow(Server()) == ({slow: duration}, slow_del)

@@ -85,11 +85,14 @@ Answer AnswerOf(const Explanation &e);
 // Its text.
 std::string AnswerText(const Explanation &e);
 
-// "What to do: free deleted hashes, lists and sets in a background thread (CONFIG SET lazyfree-lazy-user-del yes), because
-// lazyfree-lazy-user-del is no. At best p99.9 becomes 2.10 ms. forktail try measures it on this server ..."
+// "What to do: free deleted hashes, lists and sets in a background thread (CONFIG SET
+// lazyfree-lazy-user-del yes), because lazyfree-lazy-user-del is no. At best p99.9 becomes 2.10 ms. To
+// measure it on this server: forktail try ..."
 std::string RemedyText(const Explanation &e, const Remedy &remedy);
 // Of the first remedy that fits; "" if none does.
 std::string FirstRemedyText(const Explanation &e);
+// The same, as lines of a terminal.
+std::string RemedyLines(const Explanation &e, size_t indent, size_t columns);
 
 // Writes the explanation as JSON; docs/reference/explain.md is its reference.
 

@@ -283,9 +283,15 @@ TEST_CASE("a sentence has what to do, why, what it may lose, and how to measure 
 		  .ends_with(" A crash may then lose writes of a second. To measure it on this server: "
 			     "forktail try 'config set "
 			     "appendfsync everysec' --port 6379 --accept-data-loss."));
-	answered.run.servers = {"unix:/run/my redis/$(x).sock"};
-	CHECK(FirstRemedyText(answered.e).ends_with(" --unix '/run/my redis/$(x).sock' --accept-data-loss."));
-	for (const char *path : {"unix:/run/a'b", "unix:/run/a\\x0a", "unix:/run/\xc3\xa4"}) {
+	CHECK(
+	    RemedyLines(answered.e, 3, 60)
+		.ends_with(
+		    " it on this\n   server:\n   forktail try 'config set appendfsync everysec' --port 6379 "
+		    "--accept-data-loss\n"));
+	answered.run.servers = {"unix:/run/redis-1.sock"};
+	CHECK(FirstRemedyText(answered.e).ends_with(" --unix /run/redis-1.sock --accept-data-loss."));
+	for (const char *path : {"unix:/run/my redis.sock", "unix:/run/$(x)", "unix:/run/a'b",
+				 "unix:/run/a\\x0a", "unix:/run/\xc3\xa4"}) {
 		answered.run.servers = {path};
 		CHECK(FirstRemedyText(answered.e).ends_with("writes of a second."));
 	}
