@@ -283,11 +283,9 @@ TEST_CASE("a sentence has what to do, why, what it may lose, and how to measure 
 		  .ends_with(" A crash may then lose writes of a second. To measure it on this server: "
 			     "forktail try 'config set "
 			     "appendfsync everysec' --port 6379 --accept-data-loss."));
-	CHECK(
-	    RemedyLines(answered.e, 3, 60)
-		.ends_with(
-		    " it on this\n   server:\n   forktail try 'config set appendfsync everysec' --port 6379 "
-		    "--accept-data-loss\n"));
+	CHECK(RemedyLines(answered.e, 3, 60)
+		  .ends_with("server:\n   forktail try 'config set appendfsync everysec' --port 6379 "
+			     "--accept-data-loss\n"));
 	answered.run.servers = {"unix:/run/redis-1.sock"};
 	CHECK(FirstRemedyText(answered.e).ends_with(" --unix /run/redis-1.sock --accept-data-loss."));
 	for (const char *path : {"unix:/run/my redis.sock", "unix:/run/$(x)", "unix:/run/a'b",
