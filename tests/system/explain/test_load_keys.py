@@ -8,7 +8,10 @@ import pytest
 
 from harness import TREE, explain, forktail, needs_root
 
-SLOW, MEMBERS = "cart:123", 200_000
+# On a busy machine these commands would take all of the time, so that nothing distinguishes their key.
+pytestmark = pytest.mark.quiet
+
+SLOW, MEMBERS = "cart:123", 100_000
 
 
 @pytest.fixture
@@ -75,7 +78,6 @@ def test_hashed_keys_show_none_of_their_bytes(slow_load):
     assert all(len(note["command"]) == 1 for note in load.log.notes if note["kind"] == "slowlog")
 
 
-@pytest.mark.quiet
 @needs_root
 @pytest.mark.parametrize("recorder_words", [[], ["--requests=1/1", "--keys", "6"]], ids=["load", "both"])
 def test_with_a_recording_the_command_is_named_with_its_key_once(slow_load, record, tmp_path, recorder_words):
