@@ -9,7 +9,7 @@ import pytest
 from harness import TREE, explain, forktail, needs_root
 
 # On a busy machine these commands would take all of the time, so that nothing distinguishes their key.
-pytestmark = pytest.mark.quiet
+pytestmark = pytest.mark.alone
 
 SLOW, MEMBERS = "cart:123", 100_000
 

@@ -12,7 +12,7 @@ import pytest
 from harness import Recording, explain, forktail, needs_root
 from real_run import RealRun, record_two_saves
 
-pytestmark = [pytest.mark.quiet, needs_root]
+pytestmark = [pytest.mark.alone, needs_root]
 
 BIG = "for i = 1, 400000 do redis.call('hset', KEYS[1], i, i) end"
 
