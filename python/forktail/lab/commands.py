@@ -18,7 +18,7 @@ from forktail.files import read_file, replace_file
 from forktail.host.session import Command, Session, Stopped
 from forktail.lab.compare import compare_results
 from forktail.lab.experiment import IDENTITY_END, IDENTITY_FILE, ExperimentOptions, exists_text, run_experiment
-from forktail.lab.output import make_output
+from forktail.lab.output import make_output, write_tables
 from forktail.lab.page import IndexEntry, find_section, index_of, page_of, text_of, write_section
 from forktail.lab.programs import find_programs
 from forktail.lab.progress import say
@@ -37,7 +37,6 @@ from forktail.lab.scenario import (
     read_scenario,
     split_words,
 )
-from forktail.lab.tables import table_csv
 from forktail.servers import check_words, find_kind
 from forktail.text import visible_lines
 
@@ -259,8 +258,7 @@ def _publish(session: Session, scenario: Scenario, results: Results, directory: 
     print(f"{visible_lines(scenario.title)}\n{text_of(results, output, _terminal_width())}", flush=True)
     replace_file(f"{directory}/tables.txt", text_of(results, output, WIDTH))
     replace_file(f"{directory}/report.html", page_of(scenario, results, output, directory))
-    for number, table in enumerate(output.tables, 1):
-        replace_file(f"{directory}/table-{number}.csv", table_csv(table))
+    write_tables(directory, "table", output)
     for number, chart in enumerate(output.charts, 1):
         replace_file(f"{directory}/chart-{number}.svg", chart.svg)
         replace_file(f"{directory}/chart-{number}.png", chart.png)

@@ -13,7 +13,7 @@ from forktail.host.session import Session
 from forktail.lab.charts import DrawnChart, draw_charts, make_charts
 from forktail.lab.results import Results
 from forktail.lab.scenario import Scenario
-from forktail.lab.tables import MadeTable, conclude_all, make_tables
+from forktail.lab.tables import MadeTable, conclude_all, make_tables, table_csv
 
 _MANY_ROWS = 12
 _OF_UNIT = {"%": 1.0, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
@@ -78,6 +78,12 @@ def short_output(output: Output, parts: str) -> Output:
     tables = [_short_table(table) for table in output.tables[:1]]
     conclusions = [] if " table" in parts else output.conclusions
     return Output(tables, output.charts[:1] if " chart" in parts else [], conclusions, output.note)
+
+
+def write_tables(directory: Path | str, name: str, output: Output) -> None:
+    """Every table in full as NAME-1.csv, NAME-2.csv ..."""
+    for number, table in enumerate(output.tables, 1):
+        replace_file(f"{directory}/{name}-{number}.csv", table_csv(table))
 
 
 def write_charts(directory: Path | str, name: str, output: Output) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from forktail.failure import Failure
 from forktail.files import replace_file
-from forktail.lab.output import Output, short_output, write_charts
+from forktail.lab.output import Output, short_output, write_charts, write_tables
 from forktail.lab.results import Point, Results, packed_results, versions_text
 from forktail.lab.scenario import Scenario, matches
 from forktail.lab.tables import chance_note, escape_html, escape_markdown, table_html, table_markdown, table_text
@@ -393,8 +393,8 @@ def write_section(document: Path | str, scenario: Scenario, results: Results, ou
     (NAME.json.xz). Raises Failure, and the document is unchanged.
 
     With "<!-- lab:NAME short -->" the section has only the main table and the conclusions, with "short table" no
-    conclusions, with "short chart" also the first chart (short_output). Charts are written to the directory with the
-    document's name without ".md".
+    conclusions, with "short chart" also the first chart (short_output); all tables in full are beside the charts
+    (NAME-1.csv ...). Charts are written to the directory with the document's name without ".md".
     """
     text, place = find_section(document, scenario.name)
     charts = Path(document).with_suffix("")
@@ -406,5 +406,7 @@ def write_section(document: Path | str, scenario: Scenario, results: Results, ou
     with contextlib.suppress(OSError):  # the writing of the charts says why
         charts.mkdir(parents=True, exist_ok=True)
     write_charts(charts, scenario.name, part)
+    if place[2]:
+        write_tables(charts, scenario.name, output)
     replace_file(charts / f"{scenario.name}.json.xz", packed_results(results))
     replace_file(document, text[: place.end(1)] + markdown + text[place.start(3) :])

@@ -14,7 +14,7 @@ from forktail.lab.output import Output, short_output, write_charts
 from forktail.lab.page import IndexEntry, index_of, markdown_of, page_of, text_of, time_taken, write_section
 from forktail.lab.results import Results, read_results
 from forktail.lab.scenario import Scenario, StepSpec, Table
-from forktail.lab.tables import make_tables
+from forktail.lab.tables import make_tables, table_csv
 from lab_sample import column, sample_results, sample_scenario
 
 
@@ -200,7 +200,8 @@ def test_a_short_section_in_a_document_holds_the_main_tables_published_columns_a
 After.
 """
     )
-    [packed] = (tmp_path / "page").iterdir()
+    table, packed = sorted((tmp_path / "page").iterdir())
+    assert table.name == "sample-1.csv" and table.read_text() == table_csv(output.tables[0])
     plain = tmp_path / "results.json"
     plain.write_bytes(lzma.decompress(packed.read_bytes()))
     assert (packed.name, read_results(plain)) == ("sample.json.xz", results)
@@ -213,7 +214,11 @@ After.
     assert "| 8 | unix |" not in text  # a long table: its published rows only
     assert "| 20 | unix | 20,000 | 184,928 |" in text
     assert "\n![A chart](page/sample-1.svg)\n<!-- /lab:sample -->\n" in text
-    assert sorted(path.name for path in (tmp_path / "page").iterdir()) == ["sample-1.svg", "sample.json.xz"]
+    assert sorted(path.name for path in (tmp_path / "page").iterdir()) == [
+        "sample-1.csv",
+        "sample-1.svg",
+        "sample.json.xz",
+    ]
 
     document.write_text("<!-- lab:sample -->\n<!-- /lab:sample -->\n")
     write_section(document, scenario, results, output)
