@@ -8,6 +8,7 @@
 // the command in it.
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <map>
 
 #include "analysis/explain.h"
@@ -267,11 +268,19 @@ Commands CommandsOf(const Run &run, const SlowLog &slow_log)
 SlowEntry SlowEntryOf(const ServerReport &report)
 {
 	const common::Json j = common::ParseJson(report.text);
-	SlowEntry entry = {report.t_ns, common::Whole(j, "duration_us") * 1000,
-			   common::Whole(j, "t_error_ns"), "", common::Text(j, "client")};
-	if (const common::Json *words = common::Member(j, "command");
-	    words && words->is_array() && !words->empty() && (*words)[0].is_string())
-		entry.command = Upper((*words)[0].get<std::string>());
+	SlowEntry entry = {report.t_ns,
+			   common::Whole(j, "duration_us") * 1000,
+			   common::Whole(j, "t_error_ns"),
+			   "",
+			   common::Text(j, "client"),
+			   0};
+	if (const std::vector<std::string> words = common::Texts(j, "command"); !words.empty()) {
+		entry.command = Upper(words[0]);
+		entry.arguments = words.size() - 1;
+		unsigned long long more = 0; // the server truncates them
+		if (sscanf(words.back().c_str(), "... (%llu more arguments)", &more) == 1)
+			entry.arguments += more - 1;
+	}
 	if (entry.client.starts_with("/")) // a Unix socket's path is the same for all
 		entry.client.clear();
 	return entry;

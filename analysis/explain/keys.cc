@@ -79,10 +79,10 @@ std::string LeadingKeyText(const Explanation &e)
 	const bool alone = by_key.size() == 1 && share(all_ns, took_ns) >= most;
 	if (of_time < most || (!alone && of_time < stands_out * share(lead->second.count, by_end.size())))
 		return "";
-	return " Without the time behind other requests, " +
+	return " If the server answered one request after the other, " +
 	       common::Plural(lead->second.count, "request", "requests") + " of " + lead->first + " took " +
 	       common::FormatDuration(lead->second.ns) + ", " + common::FormatPercent(of_time) +
-	       " of the time of all requests of 1 ms or more.";
+	       " of the time of those whose keys were recorded.";
 }
 
 } // namespace forktail::analysis

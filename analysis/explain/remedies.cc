@@ -2,7 +2,6 @@
 // Which remedies of the table (remedies.def) fit what was recorded. A condition holds only if what it asks
 // for was seen: a setting that is not in the recording makes no advice.
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <optional>
 #include <set>
@@ -26,25 +25,6 @@ using Seen = std::optional<std::string>;
 constexpr uint64_t kLargeValue = 100'000;
 // A call of a command that is long enough to delay others.
 constexpr uint64_t kLongCall = 1'000'000;
-
-// An entry of the server's slow log.
-struct SlowCall {
-	std::vector<std::string> words; // truncated by the server
-	uint64_t ns = 0, arguments = 0; // all of them, without the command's name
-};
-
-SlowCall SlowCallOf(const ServerReport &report)
-{
-	const common::Json j = common::ParseVisible({report.text});
-	SlowCall call = {common::Texts(j, "command"), common::Whole(j, "duration_us") * 1000, 0};
-	if (call.words.empty())
-		return call;
-	call.arguments = call.words.size() - 1;
-	unsigned long long more = 0;
-	if (sscanf(call.words.back().c_str(), "... (%llu more arguments)", &more) == 1)
-		call.arguments += more - 1;
-	return call;
-}
 
 // A cause that the answer names, and what is known about it.
 struct Case {
@@ -82,7 +62,7 @@ struct Case {
 		return found == e.run.info.redis_config.end() ? Seen() : found->second;
 	}
 	bool IsSet(const std::string &name, const std::string &value) const { return Setting(name) == value; }
-	// How often clients called the command without an error, by the server's own counters; nothing: not
+	// How often clients called the command without an error, by the server's counters; nothing: not
 	// known.
 	std::optional<uint64_t> Calls(const std::string &command) const
 	{
@@ -104,21 +84,18 @@ struct Case {
 		});
 	}
 	// The longest call of one of these commands that the slow log has of that time; nothing: none.
-	std::optional<SlowCall> LongestCall(std::initializer_list<const char *> names) const
+	std::optional<SlowEntry> LongestCall(std::initializer_list<const char *> names) const
 	{
-		std::optional<SlowCall> longest;
+		std::optional<SlowEntry> longest;
 		for (const ServerReport &report : e.run.reports) {
 			if (report.kind != "slowlog" || !OneServer())
 				continue;
-			const SlowEntry entry = SlowEntryOf(report);
-			const uint64_t before_ns = entry.duration_ns + entry.error_ns;
-			if (std::ranges::find(names, entry.command) == names.end() ||
-			    !Delayed(entry.t_ns - std::min(entry.t_ns, before_ns),
-				     entry.t_ns + entry.error_ns))
-				continue;
-			SlowCall call = SlowCallOf(report);
-			if (!longest || call.ns > longest->ns)
-				longest = std::move(call);
+			const SlowEntry call = SlowEntryOf(report);
+			const uint64_t before_ns = call.duration_ns + call.error_ns;
+			if (std::ranges::find(names, call.command) != names.end() &&
+			    Delayed(call.t_ns - std::min(call.t_ns, before_ns), call.t_ns + call.error_ns) &&
+			    (!longest || call.duration_ns > longest->duration_ns))
+				longest = call;
 		}
 		return longest;
 	}
@@ -205,7 +182,10 @@ Seen DroppedReplica(const Case &c)
 	if (!limit || *limit >= advised ||
 	    c.culprit.subject.find("client_output_buffer_limit_disconnections") == std::string::npos)
 		return {};
-	return "a replica was dropped at its limit of " + common::FormatBytes(*limit);
+	return "INFO counted a client dropped at its output buffer's limit, and then a full synchronization; "
+	       "that of "
+	       "replicas is " +
+	       common::FormatBytes(*limit);
 }
 
 Seen FsyncAlways(const Case &c)
@@ -316,7 +296,7 @@ Seen LazyDel(const Case &c)
 {
 	const auto call = c.LongestCall({"DEL"});
 	if (!c.IsCommand({"DEL"}) || !c.IsSet("lazyfree-lazy-user-del", "no") || !call || !call->arguments ||
-	    call->ns / call->arguments < kLargeValue)
+	    call->duration_ns / call->arguments < kLargeValue)
 		return {};
 	return "lazyfree-lazy-user-del is no";
 }
@@ -336,9 +316,9 @@ Seen LongRead(const Case &c)
 {
 	const std::initializer_list<const char *> names = {"SMEMBERS", "HGETALL", "HKEYS", "HVALS"};
 	const auto call = c.LongestCall(names);
-	if (!c.IsCommand(names) || !call || call->ns < kLongCall)
+	if (!c.IsCommand(names) || !call || call->duration_ns < kLongCall)
 		return {};
-	return "one call took " + common::FormatDuration(call->ns);
+	return "one call took " + common::FormatDuration(call->duration_ns);
 }
 
 Seen NagleHeld(const Case &c)
@@ -403,10 +383,10 @@ std::vector<Remedy> RemediesOf(const Explanation &e)
 	std::vector<Cause> causes = e.lead.causes;
 	if (e.lead.late_first)
 		causes.insert(causes.begin(), Cause::ClientLate);
-	static const Culprit nobody;
+	static const Culprit unknown;
 	for (const Cause cause : causes) {
 		const auto culprit = e.culprits.find(cause);
-		const Case c = {e, cause, culprit == e.culprits.end() ? nobody : culprit->second};
+		const Case c = {e, cause, culprit == e.culprits.end() ? unknown : culprit->second};
 		for (const RemedyInfo &info : kRemedyTable) {
 			const auto condition = kConditions.find(info.id);
 			if (condition == kConditions.end() || !info.IsFor(CauseName(cause)))

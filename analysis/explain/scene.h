@@ -103,6 +103,7 @@ struct SlowEntry {
 	uint64_t t_ns = 0, duration_ns = 0; // it ended at t_ns,
 	uint64_t error_ns = 0;		    // within this error: the server notes seconds
 	std::string command, client;	    // its first word in upper case; "127.0.0.1:5123"; "": unknown
+	uint64_t arguments = 0;		    // without the command's name
 };
 SlowEntry SlowEntryOf(const ServerReport &report);
 

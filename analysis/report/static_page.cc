@@ -168,7 +168,7 @@ std::string HeaderHtml(const Explanation &e, const std::string &title, const std
 		       const std::vector<std::string> &warnings)
 {
 	const Answer answer = AnswerOf(e);
-	const std::string remedy = FirstRemedyText(e);
+	const std::string remedy = RemedyText(e);
 	return "<div class=\"brand\">forktail <span class=\"muted\">" FORKTAIL_VERSION "</span></div>\n<h1>" +
 	       Escaped(title) + "</h1>\n<p class=\"answer\">" +
 	       (answer.causes.empty() ? "" : Mark(answer.causes[0]) + " ") + Escaped(answer.text) + "</p>\n" +

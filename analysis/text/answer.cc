@@ -370,35 +370,27 @@ static std::string ShellWord(const std::string &word)
 	return plain ? word : "";
 }
 
-constexpr std::string_view kTry = " To measure it on this server: ";
-
-// " forktail try 'config set lazyfree-lazy-user-del yes' --port 6379 measures it on this server."; "" if it
-// cannot be tried, or the server is of another host.
-static std::string TryText(const Explanation &e, const RemedyInfo &info)
+// "forktail try 'config set lazyfree-lazy-user-del yes' --port 6379"; "" if it cannot be tried, or the server
+// is of another host.
+static std::string TryCommand(const Explanation &e, const RemedyInfo &info)
 {
-	const std::string set = "CONFIG SET ";
-	std::string command = info.command;
-	if (info.change != RemedyInfo::Live || !command.starts_with(set) ||
-	    command.find(',') != std::string::npos || command.find(" and ") != std::string::npos ||
-	    e.run.servers.size() != 1 || !OnOneHost(e.run))
+	const std::string set = "CONFIG SET ", unix_socket = "unix:";
+	if (info.change != RemedyInfo::Live || e.run.servers.size() != 1 || !OnOneHost(e.run))
 		return "";
 	const std::string &server = e.run.servers[0];
-	const std::string unix_socket = "unix:";
-	const size_t colon = server.rfind(':');
-	const std::string path = server.starts_with(unix_socket)
-				     ? ShellWord(server.substr(unix_socket.size()))
-				     : "",
-			  target = !path.empty() ? "--unix " + path
-				   : server.starts_with(unix_socket) || colon == std::string::npos
-				       ? ""
-				       : "--port " + server.substr(colon + 1);
-	std::ranges::replace(command, '\'', '"');
-	return target.empty() ? ""
-			      : std::string(kTry) + "forktail try 'config set " + command.substr(set.size()) +
-				    "' " + target + (*info.loses ? " --accept-data-loss" : "") + ".";
+	const bool is_socket = server.starts_with(unix_socket);
+	const std::string address =
+	    ShellWord(server.substr(is_socket ? unix_socket.size() : server.rfind(':') + 1));
+	std::string setting = std::string(info.command).substr(set.size());
+	std::ranges::replace(setting, '\'', '"');
+	return address.empty()
+		   ? ""
+		   : "forktail try 'config set " + setting + "' " + (is_socket ? "--unix " : "--port ") +
+			 address + (*info.loses ? " --accept-data-loss" : "");
 }
 
-std::string RemedyText(const Explanation &e, const Remedy &remedy)
+// What to do, why, and what it gains, without the command that measures it.
+static std::string RemedySentences(const Explanation &e, const Remedy &remedy)
 {
 	const RemedyInfo &info = *remedy.info;
 	std::string text = info.text;
@@ -412,25 +404,28 @@ std::string RemedyText(const Explanation &e, const Remedy &remedy)
 			" becomes " + common::FormatDuration(remedy.without_ns) + ".";
 	if (*info.loses)
 		text += " A crash may then lose " + std::string(info.loses) + ".";
-	return text + TryText(e, info);
+	return text;
 }
 
-std::string FirstRemedyText(const Explanation &e)
+static constexpr const char *kMeasure = " To measure it on this server:";
+
+std::string RemedyText(const Explanation &e)
 {
 	const std::vector<Remedy> remedies = RemediesOf(e);
-	return remedies.empty() ? "" : RemedyText(e, remedies[0]);
+	if (remedies.empty())
+		return "";
+	const std::string command = TryCommand(e, *remedies[0].info);
+	return RemedySentences(e, remedies[0]) + (command.empty() ? "" : kMeasure + (" " + command) + ".");
 }
 
-// A line of its own for the command: one that is broken cannot be pasted.
+// The command has a separate line, because one that is wrapped cannot be pasted.
 std::string RemedyLines(const Explanation &e, size_t indent, size_t columns)
 {
-	std::string text = FirstRemedyText(e), command;
-	if (const size_t at = text.find(kTry); at != std::string::npos) {
-		command = text.substr(at + kTry.size(),
-				      text.size() - at - kTry.size() - 1); // without its full stop
-		text.erase(at + kTry.size() - 1);
-	}
-	return (text.empty() ? "" : Wrap(text, 0, indent, columns)) +
+	const std::vector<Remedy> remedies = RemediesOf(e);
+	if (remedies.empty())
+		return "";
+	const std::string command = TryCommand(e, *remedies[0].info);
+	return Wrap(RemedySentences(e, remedies[0]) + (command.empty() ? "" : kMeasure), 0, indent, columns) +
 	       (command.empty() ? "" : std::string(indent, ' ') + command + "\n");
 }
 

@@ -153,7 +153,7 @@ std::string FeaturesJson(const Explanation &e)
 			 {"forktail", FORKTAIL_VERSION},
 			 {"answer", common::Cut(answer.text, kAnswerBytes)},
 			 {"verdict", VerdictOf(answer)},
-			 {"remedy", common::Cut(FirstRemedyText(e), kAnswerBytes)},
+			 {"remedy", common::Cut(RemedyText(e), kAnswerBytes)},
 			 {"requests", RequestsOf(e)},
 			 {"slow",
 			  {{"threshold_ns", e.blame.threshold_ns},

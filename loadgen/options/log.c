@@ -89,7 +89,7 @@ static struct log_block *next_block(struct request_log *log, const struct timesp
 	return b;
 }
 
-/* Random bytes in place of others, the same ones for the same: nobody has the secret afterwards. */
+/* Random bytes in place of others, the same ones for the same. The secret is not stored. */
 static void hide_key(const struct logged_keys *keys, const struct slow_key *key, char *to, size_t size)
 {
 	unsigned char hidden[EVP_MAX_MD_SIZE] = {0};

@@ -152,7 +152,6 @@ static uint32_t tests_wanted(const struct options *o)
 	return count;
 }
 
-/* Options that leave nothing to search for, or end a search's runs differently. */
 static void check_intrinsic(const struct options *o, char *error, size_t size)
 {
 	if (o->mode == MODE_INTRINSIC && o->period_ns && (o->period_ns < 1000 || o->period_ns > 1000000000))
@@ -161,6 +160,7 @@ static void check_intrinsic(const struct options *o, char *error, size_t size)
 		snprintf(error, size, "--duration is shorter than --period");
 }
 
+/* Options that leave nothing to search for, or end a search's runs differently. */
 static void check_find(const struct options *o, char *error, size_t size)
 {
 	if (!o->find_count && o->svg_path)

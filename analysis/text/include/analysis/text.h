@@ -85,12 +85,10 @@ Answer AnswerOf(const Explanation &e);
 // Its text.
 std::string AnswerText(const Explanation &e);
 
-// "What to do: free deleted hashes, lists and sets in a background thread (CONFIG SET
-// lazyfree-lazy-user-del yes), because lazyfree-lazy-user-del is no. At best p99.9 becomes 2.10 ms. To
-// measure it on this server: forktail try ..."
-std::string RemedyText(const Explanation &e, const Remedy &remedy);
-// Of the first remedy that fits; "" if none does.
-std::string FirstRemedyText(const Explanation &e);
+// Of the first remedy that fits: "What to do: free deleted hashes, lists and sets in a background thread
+// (CONFIG SET lazyfree-lazy-user-del yes), because lazyfree-lazy-user-del is no. At best p99.9 becomes 2.10
+// ms. To measure it on this server: forktail try ..."; "" if none does.
+std::string RemedyText(const Explanation &e);
 // The same, as lines of a terminal.
 std::string RemedyLines(const Explanation &e, size_t indent, size_t columns);
 

@@ -331,7 +331,7 @@ TEST_CASE("keys: without a recording, the one that took most of the time and did
 	     {{0, 50, "cart", 0}, {10, 51, "a", 1}, {20, 51, "a", 2}, {30, 52, "b", 3}},
 	     "1 request of the key \"cart\" took 50.0 ms, 96.2 % of"},
 	    {"the first of many that all have it", {{0, 50, "a", 0}, {10, 51, "a", 1}, {20, 51, "a", 2}}, ""},
-	    {"nobody waited",
+	    {"no request waited",
 	     {{0, 50, "a", 0}, {60, 90, "a", 0}},
 	     "2 requests of the key \"a\" took 80.0 ms, 100 %"},
 	    {"two took as long", {{0, 50, "a", 0}, {50, 100, "b", 0}}, ""},

@@ -186,7 +186,7 @@ TEST_CASE("a setting that changed meanwhile is not known")
 	CHECK(answered.Ids().empty());
 }
 
-TEST_CASE("settings of several servers are nobody's")
+TEST_CASE("settings of one of several servers are not known of the others")
 {
 	Answered answered(Cause::ServerBusy, About("command/DEL"));
 	answered.run.info.redis_config["lazyfree-lazy-user-del"] = "no";
@@ -275,11 +275,11 @@ TEST_CASE("a sentence has what to do, why, what it may lose, and how to measure 
 	Answered answered(Cause::Fsync, About(" of appendonly.aof.1.incr.aof"));
 	answered.run.info.redis_config = {{"appendfsync", "always"}, {"appendonly", "yes"}};
 	answered.e.blame.latencies.p99_9 = 0;
-	CHECK(FirstRemedyText(answered.e)
+	CHECK(RemedyText(answered.e)
 		  .starts_with("What to do: let a background thread call fsync once a second (CONFIG SET "
 			       "appendfsync everysec), "
 			       "because appendfsync is always."));
-	CHECK(FirstRemedyText(answered.e)
+	CHECK(RemedyText(answered.e)
 		  .ends_with(" A crash may then lose writes of a second. To measure it on this server: "
 			     "forktail try 'config set "
 			     "appendfsync everysec' --port 6379 --accept-data-loss."));
@@ -287,16 +287,16 @@ TEST_CASE("a sentence has what to do, why, what it may lose, and how to measure 
 		  .ends_with("server:\n   forktail try 'config set appendfsync everysec' --port 6379 "
 			     "--accept-data-loss\n"));
 	answered.run.servers = {"unix:/run/redis-1.sock"};
-	CHECK(FirstRemedyText(answered.e).ends_with(" --unix /run/redis-1.sock --accept-data-loss."));
+	CHECK(RemedyText(answered.e).ends_with(" --unix /run/redis-1.sock --accept-data-loss."));
 	for (const char *path : {"unix:/run/my redis.sock", "unix:/run/$(x)", "unix:/run/a'b",
 				 "unix:/run/a\\x0a", "unix:/run/\xc3\xa4"}) {
 		answered.run.servers = {path};
-		CHECK(FirstRemedyText(answered.e).ends_with("writes of a second."));
+		CHECK(RemedyText(answered.e).ends_with("writes of a second."));
 	}
 	answered.run.servers = {"10.0.0.7:6379"};
-	CHECK(FirstRemedyText(answered.e).ends_with("writes of a second."));
+	CHECK(RemedyText(answered.e).ends_with("writes of a second."));
 	answered.e.lead.kind = Lead::Kind::None;
-	CHECK(FirstRemedyText(answered.e).empty());
+	CHECK(RemedyText(answered.e).empty());
 }
 
 TEST_CASE("each condition is of a row of the table, which has it in words")
