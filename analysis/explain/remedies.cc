@@ -20,11 +20,11 @@ namespace
 
 using Seen = std::optional<std::string>;
 
-// A value of which each element takes at least this long to free has many elements; small values are freed at
-// once whatever lazyfree-* says.
-constexpr uint64_t kLargeValue = 100'000;
+// A value that takes at least this long to free has many elements. Small values are freed at once, whatever
+// lazyfree-* says.
+constexpr uint64_t kLargeValueNs = 100'000;
 // A call of a command that is long enough to delay others.
-constexpr uint64_t kLongCall = 1'000'000;
+constexpr uint64_t kLongCallNs = 1'000'000;
 
 // A cause that the answer names, and what is known about it.
 struct Case {
@@ -296,7 +296,7 @@ Seen LazyDel(const Case &c)
 {
 	const auto call = c.LongestCall({"DEL"});
 	if (!c.IsCommand({"DEL"}) || !c.IsSet("lazyfree-lazy-user-del", "no") || !call || !call->arguments ||
-	    call->duration_ns / call->arguments < kLargeValue)
+	    call->duration_ns / call->arguments < kLargeValueNs)
 		return {};
 	return "lazyfree-lazy-user-del is no";
 }
@@ -316,7 +316,7 @@ Seen LongRead(const Case &c)
 {
 	const std::initializer_list<const char *> names = {"SMEMBERS", "HGETALL", "HKEYS", "HVALS"};
 	const auto call = c.LongestCall(names);
-	if (!c.IsCommand(names) || !call || call->duration_ns < kLongCall)
+	if (!c.IsCommand(names) || !call || call->duration_ns < kLongCallNs)
 		return {};
 	return "one call took " + common::FormatDuration(call->duration_ns);
 }

@@ -136,7 +136,7 @@ def of_run(name, path, slow):
 def brief(answer):
     """The answer without its forecasts of percentiles and its advice. "12 %" means of the slow requests' time."""
     sentences = re.split(r"(?<=\.) (?=[A-Z])", answer.replace(" of the slow requests' time", ""))
-    return " ".join(s for s in sentences if not s.startswith(("Without ", "Next is ", "Give ", "To see which", "Run ", "With ")))
+    return " ".join(s for s in sentences if not s.startswith(("Without ", "Next is ", "To see which", "Run ")))
 
 
 def text_of(line):

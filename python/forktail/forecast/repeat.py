@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,40 +71,23 @@ class Page:
         except ModuleNotFoundError as missing:
             how = "install python3-prometheus-client, or pip install prometheus-client"
             raise Failure(f"--metrics-textfile needs prometheus-client: {how}", CANNOT) from missing
-        self._write = prometheus_client.write_to_textfile
-        self._registry, self._address = prometheus_client.CollectorRegistry(), address
-        into = self._registry
-        gauge, counter = prometheus_client.Gauge, prometheus_client.Counter
-        labels = ["server", "command", "bound"]
+        self._write, self._registry = prometheus_client.write_to_textfile, prometheus_client.CollectorRegistry()
+        self._address = address
+        gauge = partial(prometheus_client.Gauge, registry=self._registry)
+        counter = partial(prometheus_client.Counter, registry=self._registry)
+        server, command = ["server"], ["server", "command"]
+        ranges, figure = [*command, "bound"], [*command, "figure"]
         self._ranges = {
-            "fork_ns": (gauge("forktail_forecast_fork_seconds", "Time of the fork now", labels, registry=into), 1e9),
-            "duration_ns": (
-                gauge("forktail_forecast_duration_seconds", "Until the child ends", labels, registry=into),
-                1e9,
-            ),
-            "copied": (
-                gauge("forktail_forecast_copied_bytes", "Memory that writes copy meanwhile", labels, registry=into),
-                1,
-            ),
-            "peak": (gauge("forktail_forecast_peak_bytes", "Parent and child together", labels, registry=into), 1),
+            "fork_ns": (gauge("forktail_forecast_fork_seconds", "Time of the fork now", ranges), 1e9),
+            "duration_ns": (gauge("forktail_forecast_duration_seconds", "Until the child ends", ranges), 1e9),
+            "copied": (gauge("forktail_forecast_copied_bytes", "Memory that writes copy meanwhile", ranges), 1),
+            "peak": (gauge("forktail_forecast_peak_bytes", "Parent and child together", ranges), 1),
         }
-        names = labels[:2]
-        self._fits = gauge(
-            "forktail_forecast_fits", "1 if it fits now, 0.5 if it may not, 0 if not", names, registry=into
-        )
-        self._left = gauge(
-            "forktail_forecast_left_bytes", "Memory left after the high end, of the host or the cgroup",
-            [*names, "of"], registry=into,
-        )  # fmt: skip
-        self._made = gauge(
-            "forktail_forecast_timestamp_seconds", "When the forecast was made", labels[:1], registry=into
-        )
-        self._compared = counter(
-            "forktail_forecast_compared", "Forecasts that a snapshot followed", [*names, "figure"], registry=into
-        )
-        self._inside = counter(
-            "forktail_forecast_inside", "Those whose range had the fact", [*names, "figure"], registry=into
-        )
+        self._fits = gauge("forktail_forecast_fits", "1 if it fits now, 0.5 if it may not, 0 if not", command)
+        self._left = gauge("forktail_forecast_left_bytes", "Memory left after the high end", [*command, "of"])
+        self._made = gauge("forktail_forecast_timestamp_seconds", "When the forecast was made", server)
+        self._compared = counter("forktail_forecast_compared", "Forecasts that a snapshot followed", figure)
+        self._inside = counter("forktail_forecast_inside", "Those whose range had the fact", figure)
 
     def take(self, facts: Facts, made: list[Forecast]) -> None:
         for one in made:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The remedy after the answer: it fits what a real server did and how it is set. There is no remedy if the setting already
-has that value, or is not in the recording.
+"""The remedy after the answer: it fits what a real server did and how it is set. There is no remedy if the setting
+already has that value, or is not in the recording.
 """
 
 import json
